@@ -21,8 +21,8 @@ pub fn for_sender(mut failure: Failure, context: &Context, sender: &str) -> Fail
         .rsplit('@')
         .next()
         .unwrap_or_default();
-    if failure.details().code.as_deref() == Some("domain_not_verified") && !domain.is_empty() {
-        failure.details_mut().hint = Some(verify(context, domain));
+    if failure.code.as_deref() == Some("domain_not_verified") && !domain.is_empty() {
+        failure.hint = Some(verify(context, domain));
     }
     failure
 }
@@ -32,38 +32,34 @@ pub fn add(failure: &mut Failure, context: &Context) {
     // A service may check the form of an id before it looks for one. Without a code, a 404 is that of
     // another path.
     if let Some(missing) = context.not_found.take() {
-        let details = failure.details_mut();
-        let is_missing = match details.status {
+        let is_missing = match failure.status {
             Some(400 | 422) => missing.was_searched,
-            Some(404) => details.code.is_some(),
+            Some(404) => failure.code.is_some(),
             _ => false,
         };
         if is_missing {
-            details.kind = Kind::NotFound;
-            details.message = missing.message;
+            failure.kind = Kind::NotFound;
+            failure.message = missing.message;
         }
     }
-    if failure.details().is_of_proxy
-        && let Some(proxy) = proxy(failure.details(), context)
+    if failure.is_of_proxy
+        && let Some(proxy) = proxy(failure, context)
     {
-        failure
-            .details_mut()
-            .message
-            .push_str(&format!(" (proxy {proxy})"));
+        failure.message.push_str(&format!(" (proxy {proxy})"));
     }
-    if failure.details().hint.is_some() {
+    if failure.hint.is_some() {
         return;
     }
-    let mut hints: Vec<String> = hint(failure.details(), context).into_iter().collect();
-    if failure.details().is_not_understood && !context.settings.sandbox {
+    let mut hints: Vec<String> = hint(failure, context).into_iter().collect();
+    if failure.is_not_understood && !context.settings.sandbox {
         let conform = context.svc("conform", &[]);
-        let points = points_of(failure.details().operation);
+        let points = points_of(failure.operation);
         hints.push(format!(
-            "the dialect says how the service responds ({points}); find it out: {conform}"
+            "the dialect says how the service responds ({points}); find out with: {conform}"
         ));
     }
     if !hints.is_empty() {
-        failure.details_mut().hint = Some(hints.join("\n"));
+        failure.hint = Some(hints.join("\n"));
     }
 }
 
@@ -83,7 +79,7 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
         Kind::Unauthenticated => {
             let key = match context.settings.given_key_source(details.operation) {
                 Some(source) if !context.command.checks_key => {
-                    format!("the key is that of {source}, which comes before a stored one")
+                    format!("the key comes from {source}, which takes precedence over a stored one")
                 }
                 _ => "check the key: svc whoami; replace it: svc login".to_owned(),
             };

@@ -19,7 +19,7 @@ use crate::complete::{self, Values};
 use crate::context::{Context, Invocation};
 use crate::exit;
 use crate::failure::Failure;
-use crate::output::{Filter, Format, Look, Printer, Streams};
+use crate::output::{Filter, Format, Look, Printer, Streams, between_words};
 use crate::process::Process;
 use crate::settings::{Env, GlobalFlags, Settings, color_choice};
 use crate::spelling;
@@ -46,6 +46,9 @@ struct Cli {
     command: Command,
 }
 
+/// A line of names goes on below its first name.
+const INDENT: &str = "\n                      ";
+
 const TRY: &str = "\
 Try it without an account, on a server inside this command:
   svc --sandbox emails send --from hello@sandbox.test --to ada@example.test \\
@@ -64,7 +67,9 @@ pub fn command() -> clap::Command {
 fn with_sections(tree: clap::Command) -> clap::Command {
     let (mut short, mut long) = (String::new(), String::new());
     for (title, names) in SECTIONS {
-        short.push_str(&format!("  {:<18}  {}\n", title, names.join(", ")));
+        // It has 80 columns.
+        let names_of_title = between_words(&names.join(", "), 58).replace('\n', INDENT);
+        short.push_str(&format!("  {title:<18}  {names_of_title}\n"));
         long.push_str(&format!("{title}:\n"));
         for name in names {
             let about = tree
@@ -125,12 +130,7 @@ fn run_inside(args: &[OsString], process: Process) -> (u8, Option<String>) {
         terminals,
         env.get("TERM") == Some("dumb"),
     );
-    let Parsed {
-        cli,
-        spec,
-        organization,
-        idempotency_key,
-    } = match parse(args) {
+    let (cli, mut invocation) = match parse(args) {
         Ok(parsed) => parsed,
         Err(error) => {
             return (
@@ -146,14 +146,8 @@ fn run_inside(args: &[OsString], process: Process) -> (u8, Option<String>) {
             return (exit::code(failure.kind()), None);
         }
     };
-    let checked = command_spec::check(&spec, &cli.global, &settings);
-    let invocation = Invocation {
-        command: spec,
-        organization,
-        idempotency_key,
-        approval,
-        typed: args,
-    };
+    let checked = command_spec::check(&invocation.command, &cli.global, &settings);
+    invocation.approval = approval;
     let context = Context::new(settings, printer, invocation, command, run_inside);
     for unknown in context.settings.unknown() {
         context.out.warning(&unknown);
@@ -211,23 +205,16 @@ fn runtime(command: &CommandSpec) -> Result<tokio::runtime::Runtime, Failure> {
     builder.enable_all().build().map_err(Failure::from)
 }
 
-/// A command line.
-struct Parsed {
-    cli: Cli,
-    spec: CommandSpec,
-    organization: Option<String>,
-    idempotency_key: Option<String>,
-}
-
-fn parse(args: &[OsString]) -> Result<Parsed, clap::Error> {
+fn parse(args: &[OsString]) -> Result<(Cli, Invocation), clap::Error> {
     let mut tree = command();
     let mut matches = match tree.try_get_matches_from_mut(args) {
         Ok(matches) => matches,
         Err(error) => {
-            // The first error is about what was typed.
-            let corrected = spelling::corrected(&tree, args);
-            let parsed = corrected.map(|args| tree.try_get_matches_from_mut(args));
-            parsed.and_then(Result::ok).ok_or(error)?
+            let Some(corrected) = spelling::corrected(&tree, args) else {
+                return Err(error);
+            };
+            // What is still wrong is not the spelling.
+            tree.try_get_matches_from_mut(corrected)?
         }
     };
     let (mut path, mut level) = (Vec::new(), &matches);
@@ -241,14 +228,14 @@ fn parse(args: &[OsString]) -> Result<Parsed, clap::Error> {
         let value = is_taken.then(|| level.get_one::<String>(option));
         value.flatten().cloned()
     };
-    let organization = given(ORGANIZATION, spec.is_of_organization);
-    let idempotency_key = given(IDEMPOTENCY_KEY, spec.effect == Effect::Creates);
-    Ok(Parsed {
-        cli: Cli::from_arg_matches_mut(&mut matches)?,
-        spec,
-        organization,
-        idempotency_key,
-    })
+    let invocation = Invocation {
+        organization: given(ORGANIZATION, spec.is_of_organization),
+        idempotency_key: given(IDEMPOTENCY_KEY, spec.effect == Effect::Creates),
+        command: spec,
+        approval: None,
+        typed: args.to_vec(),
+    };
+    Ok((Cli::from_arg_matches_mut(&mut matches)?, invocation))
 }
 
 fn prepare(

@@ -58,8 +58,8 @@ impl Changes {
         let message =
             "interrupted before the service responded; the request may have been processed";
         let mut failure = Failure::new(Kind::Interrupted, message);
-        failure.details_mut().operation = self.last.get();
-        failure.details_mut().outcome = Some(Outcome::Unknown.as_str());
+        failure.operation = self.last.get();
+        failure.outcome = Some(Outcome::Unknown.as_str());
         failure
     }
 }

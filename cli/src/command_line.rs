@@ -51,11 +51,7 @@ fn text_option<'a>(word: &'a str, command: &clap::Command) -> Option<(&'a str, O
     let mut texts = command.get_arguments().filter(takes_text);
     if let Some(long) = word.strip_prefix("--") {
         let name = long.split('=').next()?;
-        let is_named = |arg: &clap::Arg| {
-            let aliases = arg.get_all_aliases().unwrap_or_default();
-            arg.get_long() == Some(name) || aliases.contains(&name)
-        };
-        texts.find(|arg| is_named(arg))?;
+        texts.find(|arg| is_long(arg, name))?;
         let end = word.find('=').map(|at| at + 1);
         return Some(match end {
             Some(end) => (&word[..end], Some(&word[end..])),
@@ -69,6 +65,12 @@ fn text_option<'a>(word: &'a str, command: &clap::Command) -> Option<(&'a str, O
         &word[..end],
         Some(&word[end..]).filter(|value| !value.is_empty()),
     ))
+}
+
+/// Whether an option has this long name.
+pub fn is_long(option: &clap::Arg, name: &str) -> bool {
+    let aliases = option.get_all_aliases().unwrap_or_default();
+    option.get_long() == Some(name) || aliases.contains(&name)
 }
 
 /// Words in the names of values that are texts of the user.

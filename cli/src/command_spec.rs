@@ -61,6 +61,27 @@ pub struct CommandSpec {
 
 impl CommandExt for CommandSpec {}
 
+/// Declares methods that set a flag.
+macro_rules! setters {
+    ($($method:ident: $flag:ident,)*) => {
+        impl CommandSpec {
+            $(pub(crate) fn $method(self) -> Self {
+                Self { $flag: true, ..self }
+            })*
+        }
+    };
+}
+
+setters! {
+    of_sandbox: is_of_sandbox,
+    with_any_operation: calls_any_operation,
+    until_interrupted: handles_interrupt,
+    of_new_profile: allows_new_profile,
+    multi_threaded: is_multi_threaded,
+    with_dns_formats: has_dns_formats,
+    with_key_to_check: checks_key,
+}
+
 /// A command that reads from a service.
 pub(crate) fn reads(operations: &'static [Operation], output: fn() -> Value) -> CommandSpec {
     spec(Effect::Reads, operations, output)
@@ -138,60 +159,11 @@ impl CommandSpec {
         }
     }
 
-    pub(crate) fn of_sandbox(self) -> Self {
-        Self {
-            is_of_sandbox: true,
-            ..self
-        }
-    }
-
     /// Adds the option `--organization`.
     pub(crate) fn of_organization(self) -> Self {
         Self {
             is_of_organization: true,
             ..self.of_sandbox()
-        }
-    }
-
-    pub(crate) fn with_any_operation(self) -> Self {
-        Self {
-            calls_any_operation: true,
-            ..self
-        }
-    }
-
-    pub(crate) fn until_interrupted(self) -> Self {
-        Self {
-            handles_interrupt: true,
-            ..self
-        }
-    }
-
-    pub(crate) fn of_new_profile(self) -> Self {
-        Self {
-            allows_new_profile: true,
-            ..self
-        }
-    }
-
-    pub(crate) fn multi_threaded(self) -> Self {
-        Self {
-            is_multi_threaded: true,
-            ..self
-        }
-    }
-
-    pub(crate) fn with_dns_formats(self) -> Self {
-        Self {
-            has_dns_formats: true,
-            ..self
-        }
-    }
-
-    pub(crate) fn with_key_to_check(self) -> Self {
-        Self {
-            checks_key: true,
-            ..self
         }
     }
 

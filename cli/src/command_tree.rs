@@ -61,47 +61,33 @@ pub fn complete(command: Command, path: &str) -> Command {
         .hide_short_help(command.has_subcommands())
         .help("Print help (see more with '--help')")
         .long_help("Print help (see a summary with '-h')");
-    let command = command
+    let mut command = command
         .after_help(GLOBAL_OPTIONS)
         .disable_help_flag(true)
         .arg(help);
-    let of = command
-        .get::<CommandSpec>()
-        .is_some_and(|spec| spec.is_of_organization);
-    let organization = Arg::new(ORGANIZATION)
-        .long(ORGANIZATION)
-        .value_name("NAME|ID")
-        .help("Organization, by name or id [default: Sandbox]");
-    let command = if of {
-        command.arg(organization)
-    } else {
-        command
-    };
-    let creates = command
-        .get::<CommandSpec>()
-        .is_some_and(|spec| spec.effect == Effect::Creates);
-    let command = if creates {
-        command.arg(
-            Arg::new(IDEMPOTENCY_KEY)
+    if let Some(spec) = command.get::<CommandSpec>().cloned() {
+        if spec.is_of_organization {
+            let organization = Arg::new(ORGANIZATION)
+                .long(ORGANIZATION)
+                .value_name("NAME|ID")
+                .help("Organization, by name or id [default: Sandbox]");
+            command = command.arg(organization);
+        }
+        if spec.effect == Effect::Creates {
+            let key = Arg::new(IDEMPOTENCY_KEY)
                 .long(IDEMPOTENCY_KEY)
                 .value_name("KEY")
                 .hide_short_help(true)
-                .help("Idempotency-Key header of the request"),
-        )
-    } else {
-        command
-    };
-    let command = match command.get::<CommandSpec>().map(CommandSpec::scope) {
-        Some(scope) => {
-            let examples = command.get_after_long_help().map(ToString::to_string);
-            let examples = examples.unwrap_or_else(|| path.to_owned());
-            command
-                .before_long_help(format!("{EXAMPLES}{examples}"))
-                .after_long_help(format!("Scope: {scope}"))
-                .help_template(EXAMPLES_FIRST)
+                .help("Idempotency-Key header of the request");
+            command = command.arg(key);
         }
-        None => command,
-    };
+        let examples = command.get_after_long_help().map(ToString::to_string);
+        let examples = examples.unwrap_or_else(|| path.to_owned());
+        command = command
+            .before_long_help(format!("{EXAMPLES}{examples}"))
+            .after_long_help(format!("Scope: {}", spec.scope()))
+            .help_template(EXAMPLES_FIRST);
+    }
     // A flag that is given twice is given.
     let command = command.mut_args(|arg| match arg.get_action() {
         ArgAction::SetTrue => {
@@ -110,11 +96,14 @@ pub fn complete(command: Command, path: &str) -> Command {
         }
         _ => arg,
     });
-    let has_show = command.find_subcommand("show").is_some();
+    let has = |name| command.find_subcommand(name).is_some();
+    let (has_show, has_both) = (has("show"), has("delete") && has("remove"));
     command.mut_subcommands(|command| {
         let path = format!("{path} {}", command.get_name());
         let command = match command.get_name() {
             "list" => command.alias("ls"),
+            "delete" if !has_both => command.aliases(["rm", "remove"]),
+            "remove" if !has_both => command.aliases(["rm", "delete"]),
             "delete" | "remove" => command.alias("rm"),
             "get" if !has_show => command.alias("show"),
             _ => command,

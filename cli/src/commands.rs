@@ -26,6 +26,7 @@ pub mod sign;
 pub mod trigger;
 pub mod verify;
 pub mod version;
+pub mod watch;
 pub mod webhooks;
 pub mod whoami;
 
@@ -105,7 +106,7 @@ group! {
         /// Connect assistants to svc
         #[command(subcommand)]
         Agent(agent::Command),
-        Watch(sandbox::follow::Watch),
+        Watch(watch::Watch),
         Listen(Box<listen::Listen>),
         Replay(replay::Replay),
         Trigger(trigger::Trigger),

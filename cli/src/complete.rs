@@ -16,7 +16,7 @@ use svc_sdk::{Operation, Scope, Service};
 use crate::events;
 use crate::output::one_line;
 use crate::process::Process;
-use crate::recorded::Records;
+use crate::recorded::RecordedDeliveries;
 use crate::sandbox::Sandbox;
 use crate::settings::{Env, GlobalFlags, Settings};
 
@@ -104,7 +104,9 @@ impl Values {
                     .collect()
             }
             Self::Record => {
-                let (all, _) = Records::in_dir(&settings(&typed())?.data_dir).all().ok()?;
+                let (all, _) = RecordedDeliveries::in_dir(&settings(&typed())?.data_dir)
+                    .all()
+                    .ok()?;
                 let newest = all.into_iter().rev().take(SHOWN);
                 newest
                     .map(|it| (it.id, it.event.unwrap_or_default()))

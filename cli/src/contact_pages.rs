@@ -8,7 +8,7 @@ use svc_sdk::{EmailClient, Error, ErrorKind};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::resource::Names;
+use crate::resource::id_of;
 
 /// Contacts per page. The service's maximum is not documented; a service that refuses this size is
 /// asked for pages of its default size.
@@ -23,10 +23,7 @@ pub async fn of_audience(
     page_size: Option<u64>,
     each: impl FnMut(Contact) -> Result<(), Failure>,
 ) -> Result<String, Failure> {
-    let id = Names::<Audience>::new(context, client)
-        .target(audience)
-        .await?
-        .id;
+    let id = id_of::<Audience>(context, client, audience).await?;
     all(context, client, &id, page_size, each).await?;
     Ok(id)
 }

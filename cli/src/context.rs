@@ -3,12 +3,12 @@
 
 mod caller;
 mod clients;
-mod page_limit;
+mod inputs;
 mod trace;
 mod which_service;
 
 pub use clients::is_cleartext_url;
-pub use trace::masked_message;
+pub use trace::{beginning, masked_message};
 
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
@@ -23,24 +23,22 @@ use crate::command_line;
 use crate::command_spec::CommandSpec;
 use crate::exit;
 use crate::failure::Failure;
-use crate::input::content::Inputs;
-use crate::input::file_name;
-use crate::output::{Format, Printer, View};
+use crate::output::{Printer, View};
 use crate::process::{Approval, Process};
 use crate::sandbox::Sandbox;
-use crate::settings::{Settings, Source};
+use crate::settings::Settings;
 use crate::stop;
 
 /// Runs another command inside this process. Returns its exit code and the ID of its last request.
 pub type RunInside = fn(&[OsString], Process) -> (u8, Option<String>);
 
 /// What was typed, and who decides about it.
-pub struct Invocation<'a> {
+pub struct Invocation {
     pub command: CommandSpec,
     pub organization: Option<String>,
     pub idempotency_key: Option<String>,
     pub approval: Option<Approval>,
-    pub typed: &'a [OsString],
+    pub typed: Vec<OsString>,
 }
 
 /// A resource that may not exist.
@@ -54,7 +52,6 @@ pub struct NotFound {
 pub struct Context {
     pub settings: Arc<Settings>,
     pub out: Printer,
-    pub inputs: Inputs,
     pub command: CommandSpec,
     /// The organization of the sandbox that the command is about, if it is given.
     pub organization: Option<String>,
@@ -75,29 +72,22 @@ pub struct Context {
     pub request_id: Arc<Mutex<Option<String>>>,
     /// What is said if the service does not know the id that is sent.
     pub not_found: RefCell<Option<NotFound>>,
+    /// The option that has read standard input.
+    stdin_reader: std::cell::OnceCell<String>,
     /// Whether a person knows which service is used, see `which_service.rs`.
     pub told_service: Cell<bool>,
 }
 
 impl Context {
-    /// Whether an option selects a format for programs.
-    pub fn selects_json(&self) -> bool {
-        let is_json = self.settings.format.as_ref().is_some_and(|format| {
-            matches!(format.source, Source::Option(_)) && format.value != Format::Table
-        });
-        is_json || self.out.has_filter()
-    }
-
     /// A context for one command.
     pub fn new(
         settings: Settings,
         out: Printer,
-        invocation: Invocation<'_>,
+        invocation: Invocation,
         tree: fn() -> clap::Command,
         run_inside: RunInside,
     ) -> Self {
         Self {
-            inputs: Inputs::new(settings.env.cwd.clone()),
             settings: Arc::new(settings),
             out,
             command: invocation.command,
@@ -105,13 +95,14 @@ impl Context {
             idempotency_key: invocation.idempotency_key,
             tree,
             run_inside,
-            typed: invocation.typed.to_vec(),
+            typed: invocation.typed,
             sandbox: Arc::default(),
             changes: Changes::default(),
             approval: Cell::new(invocation.approval),
             exit_code: Cell::new(exit::DONE),
             request_id: Arc::default(),
             not_found: RefCell::default(),
+            stdin_reader: Default::default(),
             told_service: Cell::default(),
         }
     }
@@ -134,13 +125,8 @@ impl Context {
         &self.typed
     }
 
-    /// The command line of this run.
-    pub fn typed_again(&self) -> String {
-        self.typed_after("svc")
-    }
-
     /// The command line of this run, with more options.
-    fn typed_after(&self, program: &str) -> String {
+    pub fn typed_after(&self, program: &str) -> String {
         let tree = (self.tree)();
         let words = self.command.path.split(' ');
         let command = words.fold(&tree, |command, word| {
@@ -155,12 +141,6 @@ impl Context {
             &format!("deleted {noun} {shown}"),
             &Deleted { id, deleted: true },
         )
-    }
-
-    /// The text of an option's `TEXT|@FILE|-` value. A file name without `@` is refused.
-    pub fn text(&self, option: &str, value: &str) -> Result<String, Failure> {
-        file_name::refuse(option, value, &self.settings.env.cwd)?;
-        self.inputs.text(&self.out, option, value)
     }
 }
 

@@ -10,12 +10,28 @@ use serde::Serialize;
 use serde_json::Value;
 use svc_reference_server::client::{Client, Page, Request};
 
+use crate::command_spec::{self, CommandSpec};
 use crate::context::Context;
 use crate::dry_run;
 use crate::failure::Failure;
 use crate::output::{Format, View, to_value};
 use crate::prepared::{Prepared, Preview};
 use crate::settings::Source;
+
+/// A command that reads from the sandbox.
+pub fn reads(output: fn() -> Value) -> CommandSpec {
+    command_spec::reads(&[], output).of_sandbox()
+}
+
+/// A command that changes something in the sandbox.
+pub fn changes(output: fn() -> Value) -> CommandSpec {
+    command_spec::changes(&[], output).of_sandbox()
+}
+
+/// A command that deletes something in the sandbox and asks before.
+pub fn removes(output: fn() -> Value) -> CommandSpec {
+    command_spec::removes(&[], output).of_sandbox()
+}
 
 /// A client of the control interface, for the organization that the command is about.
 pub async fn client(context: &Context) -> Result<Client, Failure> {
@@ -43,10 +59,8 @@ pub async fn show<T: Serialize>(
     view: View,
     request: Request<T>,
 ) -> Result<(), Failure> {
-    match send(context, request).await? {
-        Some(value) => context.out.one(&value, view),
-        None => Ok(()),
-    }
+    let value = send(context, request).await?;
+    context.out.one(&value, view)
 }
 
 /// Prints the response to a request as a list; `none` is the note for an empty one.
@@ -56,9 +70,7 @@ pub async fn list<T: Serialize>(
     none: &str,
     request: Request<Vec<T>>,
 ) -> Result<(), Failure> {
-    let Some(items) = send(context, request).await? else {
-        return Ok(());
-    };
+    let items = send(context, request).await?;
     context.out.list(&items, view, none)?;
     if items.is_empty() {
         note_own_sandbox(context).await;
@@ -72,9 +84,7 @@ pub async fn done<T: Serialize>(
     sentence: &str,
     request: Request<T>,
 ) -> Result<(), Failure> {
-    let Some(value) = send(context, request).await? else {
-        return Ok(());
-    };
+    let value = send(context, request).await?;
     print_done(context, sentence, &value)
 }
 
@@ -96,9 +106,7 @@ pub async fn document<T: AsRef<[u8]>>(
     context: &Context,
     request: Request<T>,
 ) -> Result<(), Failure> {
-    let Some(bytes) = send(context, request).await? else {
-        return Ok(());
-    };
+    let bytes = send(context, request).await?;
     let text = String::from_utf8_lossy(bytes.as_ref());
     context.out.document(&text, &Text { text: &text })
 }
@@ -116,14 +124,11 @@ impl Paging {
             Some(limit) => request().limit(limit),
             None => request(),
         };
-        let Some(Page {
+        let Page {
             data: mut items,
             mut next,
             ..
-        }) = send(context, request()).await?
-        else {
-            return Ok(());
-        };
+        } = send(context, request()).await?;
         let streams = context.out.format() == Format::Ndjson;
         while self.all
             && let Some(cursor) = next.take()
@@ -173,11 +178,20 @@ impl<T> Preview for Vec<Request<T>> {
 }
 
 /// Shows or sends a request: [`Prepared::decide`].
-pub async fn send<T>(context: &Context, request: Request<T>) -> Result<Option<T>, Failure> {
-    match Prepared::new(request).decide(context).await? {
-        Some(request) => read(context, request).await.map(Some),
-        None => Ok(None),
-    }
+pub async fn send<T>(context: &Context, request: Request<T>) -> Result<T, Failure> {
+    read(context, Prepared::new(request).decide(context).await?).await
+}
+
+/// Deletes something after a confirmation.
+pub async fn delete<T>(
+    context: &Context,
+    (action, noun): (&str, &str),
+    id: &str,
+    request: Request<T>,
+) -> Result<(), Failure> {
+    let request = Prepared::new(request).asking(format!("{action} {noun} {id}?"));
+    read(context, request.decide(context).await?).await?;
+    context.deleted(noun, id, id)
 }
 
 /// Sends a request as it is.
@@ -195,11 +209,11 @@ pub async fn read<T>(context: &Context, request: Request<T>) -> Result<T, Failur
             context.send(call, "waiting").await?
         }
         None => {
-            let (call, is_idempotent) = (request.call, request.is_idempotent);
-            let call = context.with_options(call);
-            context
-                .send_raw(call, is_idempotent, "contacting the sandbox", &|_| {})
-                .await?
+            let call = context.with_options(request.call);
+            let retry_safe = request.is_idempotent;
+            let sent = context.send_raw(call, retry_safe, "contacting the sandbox");
+            sent.await
+                .map_err(|error| Failure::from_sdk(&error, retry_safe))?
         }
     };
     Ok((request.decode)(&response)?)

@@ -267,7 +267,7 @@ impl From<DeliveryError> for Failure {
         let mut failure = Self::new(Kind::Unavailable, error.to_string())
             .code(code)
             .hint(hint);
-        failure.details_mut().outcome = Some(Outcome::NotSent.as_str());
+        failure.outcome = Some(Outcome::NotSent.as_str());
         failure
     }
 }

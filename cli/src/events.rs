@@ -24,11 +24,14 @@ pub fn service_of(event: &str) -> Service {
 /// A body of the event, with a new id and the current time.
 pub fn sample(event: &str) -> Value {
     let now = Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true);
+    let data = include_str!("events.json").replace("{now}", &now);
+    let data = data.replace("{id}", &Uuid::now_v7().to_string());
+    let data = serde_json::from_str::<Value>(&data).unwrap_or_default();
     json!({
         "event": event,
         "id": Uuid::now_v7().to_string(),
         "created": now,
-        "data": data(event, &now),
+        "data": data[event],
     })
 }
 
@@ -51,47 +54,4 @@ pub fn headers(service: Service, body: &Value) -> Vec<(&'static str, String)> {
         ]),
     }
     headers
-}
-
-fn data(event: &str, now: &str) -> Value {
-    match event {
-        "extraction.completed" => json!({"invoice_number": "2026-001", "total": 42.5}),
-        "extraction.failed" => {
-            json!({"error": {"code": "unreadable_document", "message": "the document cannot be read"}})
-        }
-        "email.received" => json!({
-            "from": "ada@example.test",
-            "to": ["hello@sandbox.test"],
-            "subject": "Hello",
-            "text": "Hello",
-            "html": null,
-            "headers": {},
-            "attachments": [],
-            "spf": "pass",
-            "dkim": {"result": "pass", "domain": "example.test", "aligned": true},
-            "recipient": "hello@sandbox.test",
-            "messageId": format!("msg_{}", Uuid::now_v7()),
-            "timestamp": now,
-        }),
-        _ => {
-            let mut data = json!({
-                "emailId": format!("eml_{}", Uuid::now_v7()),
-                "from": "hello@sandbox.test",
-                "recipient": "ada@example.test",
-                "subject": "Hello",
-                "tags": {},
-                "timestamp": now,
-            });
-            match event {
-                "email.bounced" => {
-                    data["bounce"] = json!({"type": "hard", "reason": "550 no such mailbox"});
-                }
-                "email.clicked" => data["click"] = json!({"url": "https://example.test/"}),
-                "email.complained" => data["reason"] = "marked as spam by the recipient".into(),
-                "email.failed" => data["reason"] = "the message could not be built".into(),
-                _ => {}
-            }
-            data
-        }
-    }
 }

@@ -11,7 +11,7 @@ pub const USAGE: u8 = 2;
 pub const fn code(kind: Kind) -> u8 {
     match kind {
         // A reader such as `head` has read what it wanted.
-        Kind::BrokenPipe => DONE,
+        Kind::BrokenPipe | Kind::Shown => DONE,
         Kind::Other => 1,
         Kind::Usage | Kind::InvalidInput => USAGE,
         Kind::Unauthenticated => 3,

@@ -3,6 +3,7 @@
 //! kinds and fields are documented and read by scripts, so they must not change. Errors of the SDK
 //! become failures in `sdk_error.rs`, and `advice.rs` adds hints at the end of a run.
 
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -17,6 +18,9 @@ pub enum Kind {
     /// The reader of standard output closed the pipe. Not an error: the exit code is 0.
     #[schemars(skip)]
     BrokenPipe,
+    /// What would be done was shown, and the run ends. Not an error: the exit code is 0.
+    #[schemars(skip)]
+    Shown,
     /// Any failure without a more specific kind.
     #[default]
     Other,
@@ -152,16 +156,6 @@ impl Failure {
         self
     }
 
-    /// The fields of the error object.
-    pub fn details(&self) -> &Details {
-        &self.0
-    }
-
-    /// The fields of the error object, for changes.
-    pub fn details_mut(&mut self) -> &mut Details {
-        &mut self.0
-    }
-
     /// The kind of the failure.
     pub fn kind(&self) -> Kind {
         self.0.kind
@@ -169,10 +163,22 @@ impl Failure {
 
     /// The error object of `docs/commands/README.md`.
     pub fn to_json(&self) -> Value {
-        serde_json::to_value(ErrorLine {
-            error: self.details(),
-        })
-        .unwrap_or_default()
+        serde_json::to_value(ErrorLine { error: self }).unwrap_or_default()
+    }
+}
+
+/// The fields of the error object.
+impl Deref for Failure {
+    type Target = Details;
+
+    fn deref(&self) -> &Details {
+        &self.0
+    }
+}
+
+impl DerefMut for Failure {
+    fn deref_mut(&mut self) -> &mut Details {
+        &mut self.0
     }
 }
 
@@ -221,7 +227,7 @@ mod tests {
     fn retry_after_is_rounded_up() {
         for (millis, seconds) in [(0, 0), (1, 1), (1000, 1), (1001, 2)] {
             let mut failure = Failure::other("x");
-            failure.details_mut().retry_after = Some(Duration::from_millis(millis));
+            failure.retry_after = Some(Duration::from_millis(millis));
             assert_eq!(failure.to_json()["error"]["retry_after"], seconds);
         }
     }

@@ -3,12 +3,12 @@
 pub mod address;
 pub mod at;
 pub mod attach;
+pub mod choice;
 pub mod columns;
-pub mod content;
 pub mod duration;
 pub mod email;
 pub mod event;
-pub mod file_name;
+pub mod file;
 pub mod html;
 pub mod iso8601;
 pub mod opt_outs;

@@ -29,6 +29,7 @@ mod dry_run;
 mod events;
 mod exit;
 mod failure;
+mod follow;
 mod input;
 mod output;
 mod output_schema;
@@ -48,7 +49,6 @@ mod suggest;
 mod times;
 mod urls;
 mod usage;
-mod wait;
 mod zone;
 
 pub use app::{command, main, run};
@@ -66,7 +66,7 @@ pub fn commands() -> Vec<CommandSpec> {
 /// refused.
 #[doc(hidden)]
 pub fn read_records(content: Vec<u8>) -> Result<Vec<u64>, String> {
-    let refused = |failure: failure::Failure| failure.details().message.clone();
+    let refused = |failure: failure::Failure| failure.message.clone();
     let reader = Box::new(std::io::Cursor::new(content));
     let mut records =
         input::records::Records::new(reader, std::path::Path::new("file")).map_err(refused)?;

@@ -21,8 +21,8 @@ pub use format::Format;
 pub(crate) use jq::Filter;
 pub(crate) use streams::Stdin;
 pub use streams::Streams;
-pub(crate) use table::timestamp;
-pub use table::{Column, Show, View};
+pub use table::{Column, View};
+pub(crate) use table::{between_words, timestamp};
 pub(crate) use text::{json_safe, one_line, printable};
 
 use crate::failure::{Failure, Kind};
@@ -198,13 +198,15 @@ impl Printer {
     /// Prints the part of a list that could be read. In lines and in CSV, nothing but the failure of the
     /// run says that it is one.
     pub fn part_of_list(&self, items: &[impl Serialize], view: View) -> Result<(), Failure> {
-        let values = to_values(items)?;
-        unless_closed(match self.format {
-            Format::Table => self.rows(items, view),
-            Format::Ndjson => values.iter().try_for_each(|item| self.json(item)),
-            Format::Csv if !self.has_filter() => self.json(&values.into()),
-            _ => self.json(&json!({"items": values, "complete": false})),
-        })
+        let is_one_document = match self.format {
+            Format::Json => true,
+            Format::Csv => self.has_filter(),
+            _ => false,
+        };
+        match is_one_document {
+            true => self.value(&json!({"items": to_values(items)?, "complete": false})),
+            false => self.list(items, view, "none could be read"),
+        }
     }
 
     fn rows(&self, items: &[impl Serialize], view: View) -> Result<(), Failure> {
@@ -242,7 +244,10 @@ impl Printer {
     /// programs.
     pub fn event(&self, line: &str, value: &impl Serialize) -> Result<(), Failure> {
         match self.format {
-            Format::Table => self.raw(&format!("{}\n", one_line(line))),
+            Format::Table => {
+                let line = wrapped(&one_line(line), self.streams.stdout_width());
+                self.raw(&format!("{line}\n"))
+            }
             Format::Json if self.look.filter.is_none() => {
                 self.raw(&json_safe(&format!("{}\n", to_value(value)?)))
             }
@@ -261,19 +266,21 @@ impl Printer {
         if !self.is_table() {
             return self.event(before, value);
         }
-        let color = table::status_color(status).filter(|_| self.stdout_color);
-        let status = color.map_or_else(|| status.to_owned(), |color| color.colorize(status));
-        self.raw(&format!(
-            "{}{status}{}\n",
-            one_line(before),
-            one_line(after)
-        ))
+        let (before, after) = (one_line(before), one_line(after));
+        let line = format!("{before}{status}{after}");
+        // Wrapped, it has line ends in place of some spaces: the status stays where it is.
+        let mut line = wrapped(&line, self.streams.stdout_width());
+        if let Some(color) = table::status_color(status).filter(|_| self.stdout_color) {
+            let place = before.len()..before.len() + status.len();
+            line.replace_range(place, &color.colorize(status));
+        }
+        self.raw(&format!("{line}\n"))
     }
 
     /// Writes a text that is the result itself, such as a script or a stored message, as
     /// [`raw_data`](Self::raw_data) does. If an option asks for JSON or CSV, it gets `value`.
     pub fn document(&self, text: &str, value: &impl Serialize) -> Result<(), Failure> {
-        if self.has_explicit_format() && !self.is_table() {
+        if self.is_for_programs() {
             return self.json(&to_value(value)?);
         }
         self.raw_data(text)?;
@@ -300,6 +307,11 @@ impl Printer {
     /// profile or the environment sets.
     pub fn has_explicit_format(&self) -> bool {
         self.look.is_asked || self.has_filter()
+    }
+
+    /// Whether an option selected a format for programs.
+    pub fn is_for_programs(&self) -> bool {
+        self.has_explicit_format() && !self.is_table()
     }
 
     /// Writes one line of JSON in every format, for programs that wait until a server is ready.
@@ -333,23 +345,31 @@ impl Printer {
 
     /// Writes a note or a hint: one line, whatever a service has put into it.
     fn aside(&self, start: &str, text: &str, end: &str) {
-        self.streams
-            .write_stderr(&format!("{start}{}{end}\n", one_line(text)));
+        let text = wrapped(&one_line(text), self.stderr_width());
+        self.streams.write_stderr(&format!("{start}{text}{end}\n"));
+    }
+
+    /// The width of standard error, if it is a terminal.
+    fn stderr_width(&self) -> Option<usize> {
+        let is_terminal = self.streams.terminals().stderr;
+        is_terminal.then(|| self.streams.stderr_width())
     }
 
     /// Writes a hint for people, unless `--quiet` is given or the format is for programs.
     pub fn hint(&self, hint: &str) {
         if !self.look.quiet && self.is_table() {
-            let (dim, reset) = self.styles("\u{1b}[2m");
+            let (dim, reset) = styles(self.stderr_color, DIM);
             self.aside(dim, hint, reset);
         }
     }
 
     /// Writes a warning to standard error, in every format and even with `--quiet`.
     pub fn warning(&self, warning: &str) {
-        let (yellow, reset) = self.styles("\u{1b}[33m");
-        self.streams
-            .write_stderr(&format!("{yellow}warning:{reset} {}\n", one_line(warning)));
+        let (yellow, reset) = styles(self.stderr_color, "\u{1b}[33m");
+        let text = format!("warning: {}", one_line(warning));
+        let text = wrapped(&text, self.stderr_width());
+        let text = text.replacen("warning:", &format!("{yellow}warning:{reset}"), 1);
+        self.streams.write_stderr(&format!("{text}\n"));
     }
 
     /// From now on, `shown` is written to standard error in place of a secret.
@@ -373,10 +393,15 @@ impl Printer {
         })
     }
 
-    /// Sends the sandbox's log to standard error. `RUST_LOG` selects what is logged.
+    /// Sends the sandbox's log to standard error, if this run is the whole process: the log of a process
+    /// has one destination. `RUST_LOG` selects what is logged.
     pub fn show_log(&self, as_json: bool) {
         use tracing_subscriber::EnvFilter;
         use tracing_subscriber::filter::LevelFilter;
+
+        if !self.signals {
+            return;
+        }
         let level = match (self.look.quiet, self.look.verbose) {
             (true, _) => LevelFilter::ERROR,
             (_, 1..) => LevelFilter::DEBUG,
@@ -426,7 +451,7 @@ impl Printer {
 
     /// Writes a failure: at most five lines for people, one JSON object for programs.
     pub fn failure(&self, failure: &Failure) {
-        if failure.kind() == Kind::BrokenPipe {
+        if matches!(failure.kind(), Kind::BrokenPipe | Kind::Shown) {
             return;
         }
         if !self.is_table() {
@@ -439,45 +464,52 @@ impl Printer {
             // After a prompt, or the `^C` that the terminal has echoed.
             self.streams.write_stderr("\n");
         }
-        let details = failure.details();
-        let status = details.status.map(|status| status.to_string());
-        let status = status.filter(|status| !details.message.contains(status));
+        let status = failure.status.map(|status| status.to_string());
+        let status = status.filter(|status| !failure.message.contains(status));
         let status = status
             .map(|status| format!(" (HTTP {status})"))
             .unwrap_or_default();
-        let message = format!("{}{status}", one_line(&details.message));
-        let (red, reset) = self.styles("\u{1b}[1;31m");
+        let message = format!("{}{status}", one_line(&failure.message));
+        let (red, reset) = styles(self.stderr_color, "\u{1b}[1;31m");
         // Ctrl-C without consequences is not an error.
-        let harmless_interrupt = failure.kind() == Kind::Interrupted && details.hint.is_none();
+        let harmless_interrupt = failure.kind() == Kind::Interrupted && failure.hint.is_none();
         let mut lines = match harmless_interrupt {
             true => vec![message],
-            false => vec![format!("{red}error:{reset} {message}")],
+            false => vec![format!("error: {message}")],
         };
         // The message often already ends with the only field's problem.
         let not_in_message = |(field, message): &&(String, String)| {
-            !details.message.ends_with(&format!("{field}: {message}"))
+            !failure.message.ends_with(&format!("{field}: {message}"))
         };
-        for (field, message) in details.fields.iter().filter(not_in_message).take(2) {
+        for (field, message) in failure.fields.iter().filter(not_in_message).take(2) {
             lines.push(format!("  {}: {}", one_line(field), one_line(message)));
         }
-        if details.fields.len() > 2 {
+        if failure.fields.len() > 2 {
             let last = lines.len() - 1;
-            lines[last].push_str(&format!("; and {} more", details.fields.len() - 2));
+            lines[last].push_str(&format!("; and {} more", failure.fields.len() - 2));
         }
-        if let Some(hint) = &details.hint {
-            let available = 5 - lines.len() - usize::from(details.request_id.is_some());
+        if let Some(hint) = &failure.hint {
+            let available = 5 - lines.len() - usize::from(failure.request_id.is_some());
             lines.extend(
                 hint.lines()
                     .take(available)
                     .map(|line| format!("  {}", one_line(line))),
             );
         }
-        if let Some(id) = &details.request_id {
-            let (dim, reset) = self.styles("\u{1b}[2m");
-            lines.push(format!("  {dim}request id: {}{reset}", one_line(id)));
+        let mut text = String::new();
+        for line in &lines {
+            text.push_str(&wrapped(line, self.stderr_width()));
+            text.push('\n');
         }
-        self.streams
-            .write_stderr(&format!("{}\n", masked(&lines.join("\n"))));
+        let text = match harmless_interrupt {
+            true => text,
+            false => text.replacen("error:", &format!("{red}error:{reset}"), 1),
+        };
+        let (dim, reset) = styles(self.stderr_color, DIM);
+        let id = failure.request_id.as_deref().map(one_line);
+        let id = id.map(|id| format!("  {dim}request id: {id}{reset}\n"));
+        let text = text + &id.unwrap_or_default();
+        self.streams.write_stderr(&masked(&text));
     }
 
     /// Writes clap's output: help and version to standard output, errors to standard error.
@@ -560,14 +592,6 @@ impl Printer {
         }
     }
 
-    fn styles(&self, style: &'static str) -> (&'static str, &'static str) {
-        if self.stderr_color {
-            (style, "\u{1b}[0m")
-        } else {
-            ("", "")
-        }
-    }
-
     /// Writes part of a result that has its own format, unchanged.
     pub fn raw(&self, text: &str) -> Result<(), Failure> {
         self.streams
@@ -603,6 +627,25 @@ pub fn unless_closed(written: Result<(), Failure>) -> Result<(), Failure> {
     })
 }
 
+/// A line for people, in lines that fit their terminal. One with a command stays whole, so that it can be
+/// copied.
+fn wrapped(line: &str, width: Option<usize>) -> String {
+    match width.filter(|_| !line.contains("svc ")) {
+        Some(width) => between_words(line, width),
+        None => line.to_owned(),
+    }
+}
+
+const DIM: &str = "\u{1b}[2m";
+
+/// What begins and ends a text in a style.
+fn styles(color: bool, style: &'static str) -> (&'static str, &'static str) {
+    match color {
+        true => (style, "\u{1b}[0m"),
+        false => ("", ""),
+    }
+}
+
 /// Writes lines of `--verbose`.
 #[derive(Clone)]
 pub struct Tracer {
@@ -619,11 +662,7 @@ impl Tracer {
     }
 
     pub fn trace(&self, line: &str) {
-        let (dim, reset) = if self.color {
-            ("\u{1b}[2m", "\u{1b}[0m")
-        } else {
-            ("", "")
-        };
+        let (dim, reset) = styles(self.color, DIM);
         self.streams
             .write_stderr(&format!("{dim}{}{reset}\n", one_line(line)));
     }

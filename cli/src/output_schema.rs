@@ -1,13 +1,15 @@
 //! The JSON Schema of each command's output with `--json`, as the commands declare it.
 //!
 //! Output of `svc` and of the sandbox is described by its type, with [`of`]. Types of the
-//! services have no schema of their own: the functions below list the documented fields, all
-//! optional, and allow more.
+//! services have no schema of their own: `output_schema.json` has the documented fields, all
+//! optional, and allows more.
+
+use std::sync::LazyLock;
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::transform_subschemas;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// The schema of a type, as it is serialized.
 pub fn of<T: JsonSchema>() -> Value {
@@ -54,148 +56,34 @@ pub fn response() -> Value {
     json!({"description": "the response of the service"})
 }
 
-/// An element of the output of `svc schema`.
-pub fn command() -> Value {
-    service_object(&[("command", string()), ("input", json!({"type": "object"}))])
-}
-
-pub fn email() -> Value {
-    service_object(&[
-        ("id", string()),
-        (
-            "status",
-            json!({
-                "type": "string",
-                "examples": ["queued", "sending", "sent", "delivered", "bounced", "failed", "complained"],
-            }),
-        ),
-    ])
-}
-
-pub fn audience() -> Value {
-    service_object(&[("id", string()), ("name", nullable("string"))])
-}
-
-pub fn contact() -> Value {
-    service_object(&[
-        ("id", string()),
-        ("email", nullable("string")),
-        ("name", nullable("string")),
-        ("metadata", nullable("object")),
-        (
-            "topics",
-            json!({"type": ["array", "null"], "items": {"type": "string"}}),
-        ),
-        ("subscribed", nullable("boolean")),
-    ])
-}
-
-pub fn domain() -> Value {
-    service_object(&[
-        ("id", string()),
-        ("name", nullable("string")),
-        ("mx_verified", nullable("boolean")),
-        ("spf_verified", nullable("boolean")),
-        ("dkim_verified", nullable("boolean")),
-        ("dmarc_verified", nullable("boolean")),
-        ("verified", nullable("boolean")),
-        ("records", list(dns_record)),
-    ])
-}
-
-/// A DNS record of a domain.
-pub fn dns_record() -> Value {
-    service_object(&[
-        ("kind", nullable("string")),
-        ("type", nullable("string")),
-        ("name", nullable("string")),
-        ("priority", nullable("integer")),
-        ("value", nullable("string")),
-    ])
-}
-
-/// A webhook of the email service.
-pub fn webhook() -> Value {
-    webhook_with("signingSecret")
-}
-
-/// A webhook of the extraction service.
-pub fn extraction_webhook() -> Value {
-    webhook_with("secret")
-}
-
-fn webhook_with(secret: &str) -> Value {
-    service_object(&[
-        ("id", string()),
-        ("url", nullable("string")),
-        ("events", list(string)),
-        (secret, nullable("string")),
-    ])
-}
-
-/// The test of a webhook.
-pub fn webhook_test() -> Value {
-    service_object(&[
-        ("statusCode", nullable("integer")),
-        ("responseStatus", nullable("integer")),
-        ("durationMs", nullable("integer")),
-        ("error", nullable("string")),
-    ])
-}
-
-pub fn me() -> Value {
-    service_object(&[
-        (
-            "organization",
-            service_object(&[
-                ("id", string()),
-                ("name", string()),
-                ("balance_cents", json!({"type": "integer"})),
-            ]),
-        ),
-        (
-            "auth",
-            service_object(&[
-                ("method", string()),
-                ("scope", string()),
-                ("key_id", string()),
-            ]),
-        ),
-    ])
-}
-
 /// [`me`], within a type.
 pub fn me_fields(_: &mut SchemaGenerator) -> Schema {
     Schema::try_from(me()).unwrap_or_default()
 }
 
-/// [`email`], within a type: an item of a batch, which need not have a status.
+/// An item of a batch, which need not have a status, within a type.
 pub fn batch_fields(_: &mut SchemaGenerator) -> Schema {
-    let mut email = email();
-    let field = json!({"type": "object", "properties": {"field": string(), "message": string()}});
-    email["properties"]["error"] = json!({"type": "object", "properties": {
-        "code": nullable("string"),
-        "message": nullable("string"),
-        "fields": {"type": "array", "items": field},
-    }});
-    email["properties"]["status"]["type"] = json!(["string", "null"]);
-    Schema::try_from(email).unwrap_or_default()
+    Schema::try_from(named("batch_item")).unwrap_or_default()
 }
 
-/// An object from a service. No field is required, because a service may leave out what its
-/// reference does not promise.
-fn service_object(fields: &[(&str, Value)]) -> Value {
-    let properties = fields
-        .iter()
-        .map(|(name, schema)| ((*name).to_owned(), schema.clone()));
-    let properties = properties.collect::<Map<_, _>>();
-    json!({"type": "object", "properties": properties, "additionalProperties": true})
+/// Functions that return the schemas of a file.
+macro_rules! documented {
+    ($($name:ident)*) => {
+        $(pub fn $name() -> Value {
+            named(stringify!($name))
+        })*
+    };
 }
 
-fn nullable(kind: &str) -> Value {
-    json!({"type": [kind, "null"]})
+documented! {
+    audience command contact dns_record domain email extraction_webhook me webhook webhook_test
 }
 
-fn string() -> Value {
-    json!({"type": "string"})
+/// The schema of this name. No field of a service's object is required, because a service may leave out
+/// what its reference does not promise.
+fn named(name: &str) -> Value {
+    static SCHEMAS: LazyLock<Value> = LazyLock::new(|| {
+        serde_json::from_str(include_str!("output_schema.json")).expect("valid JSON")
+    });
+    SCHEMAS[name].clone()
 }

@@ -9,7 +9,7 @@ use svc_sdk::Call;
 use crate::context::Context;
 use crate::deliver::Delivery;
 use crate::dry_run;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 
 /// What can be shown instead of being done.
 pub trait Preview {
@@ -40,35 +40,40 @@ impl<P: Preview> Prepared<P> {
         }
     }
 
-    /// Gives back what is to be done now. `None`: it was shown, and that is all.
-    pub async fn decide(self, context: &Context) -> Result<Option<P>, Failure> {
+    /// Gives back what is to be done now. A run that only shows it ends here, with [`Kind::Shown`].
+    pub async fn decide(self, context: &Context) -> Result<P, Failure> {
         let Self { what, question } = self;
-        let is_done = decided(context, question, what.show(context)).await?;
-        Ok(is_done.then_some(what))
+        decided(context, question, what.show(context)).await?;
+        Ok(what)
     }
 }
 
-/// Whether what `show` shows is to be done now: if not, it was shown, and that is all.
+/// Returns if what `show` shows is to be done now. A run that only shows it ends here, with
+/// [`Kind::Shown`].
 pub async fn decided(
     context: &Context,
     question: Option<String>,
     show: impl Future<Output = Result<(), Failure>>,
-) -> Result<bool, Failure> {
+) -> Result<(), Failure> {
+    let shown = || Failure::new(Kind::Shown, "shown");
     if context.settings.dry_run {
         context.note_guard()?;
         show.await?;
         context.out.hint("dry run: nothing was sent");
-        return Ok(false);
+        return Err(shown());
     }
     if let Some(approval) = context.approval.take() {
         context.note_guard()?;
         show.await?;
-        return Ok(approval.wait().await);
+        return match approval.wait().await {
+            true => Ok(()),
+            false => Err(shown()),
+        };
     }
     if let Some(question) = question {
         confirm(context, &question).await?;
     }
-    Ok(true)
+    Ok(())
 }
 
 impl<T: 'static> Preview for Call<T> {

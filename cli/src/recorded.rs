@@ -11,7 +11,6 @@ use base64::engine::general_purpose::STANDARD;
 use chrono::{SecondsFormat, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use uuid::Uuid;
 
 use crate::deliver::Delivery;
@@ -55,23 +54,12 @@ impl RecordedDelivery {
         let headers = headers
             .iter()
             .map(|(name, value)| (name.to_string(), header(value.as_bytes())));
-        // The body is any JSON.
-        let body_json = serde_json::from_slice::<Value>(body).unwrap_or_default();
-        let first = match &body_json {
-            Value::Array(events) => events.first().unwrap_or(&body_json),
-            other => other,
-        };
-        let event_id = match first.get("id") {
-            Some(Value::String(id)) => Some(id.clone()),
-            Some(Value::Number(id)) => Some(id.to_string()),
-            _ => None,
-        };
         Self {
             id: format!("rec_{}", Uuid::now_v7().simple()),
             received_at: Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true),
             service: service.to_owned(),
             event,
-            event_id,
+            event_id: None,
             headers: headers.collect(),
             body: STANDARD.encode(body),
             forwarded_to: None,
@@ -96,9 +84,9 @@ impl RecordedDelivery {
 }
 
 /// The directory of stored deliveries.
-pub struct Records(PathBuf);
+pub struct RecordedDeliveries(PathBuf);
 
-impl Records {
+impl RecordedDeliveries {
     pub fn in_dir(data_dir: &Path) -> Self {
         Self(data_dir.join("deliveries"))
     }
@@ -140,7 +128,7 @@ impl Records {
         for path in files {
             match read(&path) {
                 Ok(record) => found.extend(record),
-                Err(failure) => problems.push(failure.details().message.clone()),
+                Err(failure) => problems.push(failure.message.clone()),
             }
         }
         Ok((found, problems))
@@ -201,7 +189,7 @@ mod tests {
     #[test]
     fn bodies_round_trip_byte_for_byte_in_order_of_time() {
         let dir = tempfile::tempdir().expect("a directory");
-        let records = Records::in_dir(dir.path());
+        let records = RecordedDeliveries::in_dir(dir.path());
         let bodies: [&[u8]; 3] = [b"{\"a\": 1}\r\n", &[0, 159, 146, 150], b""];
         for body in bodies {
             records.store(&email(body)).expect("stored");
@@ -218,7 +206,7 @@ mod tests {
     fn ids_cannot_escape_the_directory() {
         let dir = tempfile::tempdir().expect("a directory");
         fs::write(dir.path().join("rec_x.json"), "{}").expect("written");
-        let records = Records::in_dir(dir.path());
+        let records = RecordedDeliveries::in_dir(dir.path());
         for id in ["../rec_x", "rec_../rec_x", "rec_", "x"] {
             assert_eq!(
                 records.get(id).err().map(|e| e.kind()),
@@ -230,8 +218,11 @@ mod tests {
     #[test]
     fn lookup_by_event_id_returns_the_newest_record() {
         let dir = tempfile::tempdir().expect("a directory");
-        let records = Records::in_dir(dir.path());
-        let record = || email(b"{\"id\":\"e1\"}");
+        let records = RecordedDeliveries::in_dir(dir.path());
+        let record = || RecordedDelivery {
+            event_id: Some("e1".to_owned()),
+            ..email(b"{}")
+        };
         let (first, second) = (record(), record());
         for record in [&first, &second] {
             records.store(record).expect("stored");
@@ -243,7 +234,7 @@ mod tests {
     #[test]
     fn expired_records_are_removed() {
         let dir = tempfile::tempdir().expect("a directory");
-        let records = Records::in_dir(dir.path());
+        let records = RecordedDeliveries::in_dir(dir.path());
         let (old, new) = (email(b"{}"), email(b"{}"));
         for record in [&old, &new] {
             records.store(record).expect("stored");
@@ -267,7 +258,7 @@ mod tests {
     fn records_are_private_to_their_owner() {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().expect("a directory");
-        let records = Records::in_dir(dir.path());
+        let records = RecordedDeliveries::in_dir(dir.path());
         let record = email(b"{}");
         records.store(&record).expect("stored");
         let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;

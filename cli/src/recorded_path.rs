@@ -37,13 +37,13 @@ fn record(path: &Path) -> Recorded {
 }
 
 #[cfg(unix)]
-fn from_bytes(bytes: Vec<u8>) -> PathBuf {
+pub fn from_bytes(bytes: Vec<u8>) -> PathBuf {
     use std::os::unix::ffi::OsStringExt as _;
     std::ffi::OsString::from_vec(bytes).into()
 }
 
 /// Elsewhere, no path can be made of bytes without unsafe code: such a file is not found again.
 #[cfg(not(unix))]
-fn from_bytes(bytes: Vec<u8>) -> PathBuf {
+pub fn from_bytes(bytes: Vec<u8>) -> PathBuf {
     String::from_utf8_lossy(&bytes).into_owned().into()
 }

@@ -6,13 +6,13 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use clap::Args;
-use clap_complete::engine::ArgValueCandidates;
 use serde::Serialize;
 use serde_json::{Value, json};
-use svc_sdk::{Call, Deleted, Error, ErrorKind, List, ListStream, Operation, Outcome};
+use svc_sdk::{Call, Deleted, Error, ErrorKind, ListStream, Operation, Outcome};
 use uuid::Uuid;
 
 use crate::command_spec::{reads, removes};
+use crate::complete::Values;
 use crate::context::{self, Context, NotFound};
 use crate::failure::{Failure, Kind};
 use crate::output::{Format, View, one_line};
@@ -47,7 +47,7 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
     const GETS: &'static [Operation] = Self::LISTS;
     const DELETES: &'static [Operation];
     /// Completes an id or a name.
-    const COMPLETED: fn() -> ArgValueCandidates;
+    const COMPLETED: Values;
     const VIEW: View;
     /// The JSON Schema of one.
     const SCHEMA: fn() -> Value;
@@ -55,10 +55,6 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
     const IS_IN_ONE_LIST: bool = true;
 
     async fn client(context: &Context) -> Result<Self::Client, Failure>;
-    /// The first page of all of them. `None` if there is more than one list.
-    fn list(_: &Self::Client) -> Option<Call<List<Self>>> {
-        None
-    }
     /// All of them. `None` if there is more than one list.
     fn stream(_: &Self::Client) -> Option<ListStream<Self>> {
         None
@@ -75,8 +71,8 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
     }
     /// Shows the first request of a search.
     async fn preview(context: &Context, client: &Self::Client) -> Result<(), Failure> {
-        match Self::list(client) {
-            Some(list) => context.with_options(list).show(context).await,
+        match Self::stream(client) {
+            Some(list) => context.with_options(list.first_call()).show(context).await,
             None => Ok(()),
         }
     }
@@ -257,6 +253,15 @@ impl<'a, R: Resource> Names<'a, R> {
     }
 }
 
+/// The id of the resource with this id or name: [`Names::target`].
+pub async fn id_of<R: Resource>(
+    context: &Context,
+    client: &R::Client,
+    text: &str,
+) -> Result<String, Failure> {
+    Ok(Names::<R>::new(context, client).target(text).await?.id)
+}
+
 /// A search reads, and its first request is shown.
 impl<R: Resource> Preview for Names<'_, R> {
     async fn show(&self, context: &Context) -> Result<(), Failure> {
@@ -335,9 +340,7 @@ impl<R: Resource> ListAll<R> {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = R::client(context).await?;
         let names = Names::new(context, &client);
-        let Some(names) = Prepared::new(names).decide(context).await? else {
-            return Ok(());
-        };
+        let names = Prepared::new(names).decide(context).await?;
         let progress = context.out.progress("reading");
         let found = R::search(&names, None).await?;
         drop(progress);
@@ -348,7 +351,7 @@ impl<R: Resource> ListAll<R> {
                 // An export needs all of them, and has no place that says that it is not whole.
                 Format::Csv | Format::Ndjson => Err(failure),
                 _ => {
-                    context.out.warning(&failure.details().message);
+                    context.out.warning(&failure.message);
                     Ok(())
                 }
             };
@@ -366,7 +369,7 @@ impl<R: Resource> ListAll<R> {
 #[command(about = format!("Show {}", one::<R>()), add = reads(R::GETS, R::SCHEMA))]
 #[command(after_long_help = examples::<R>(&R::SAMPLES.map(|sample| format!("get {sample}"))))]
 pub struct Get<R: Resource> {
-    #[arg(help = id_help::<R>(), add = (R::COMPLETED)())]
+    #[arg(help = id_help::<R>(), add = R::COMPLETED.candidates())]
     id: String,
     #[command(flatten)]
     within: R::Within,
@@ -381,15 +384,12 @@ impl<R: Resource> Get<R> {
                 let id = names.target(&self.id).await?.id;
                 context.call(get(&client, &id), "reading").await?
             }
-            None => match Prepared::new(names).decide(context).await? {
-                Some(names) => Some(names.existing(&self.id).await?.item),
-                None => None,
-            },
+            None => {
+                let names = Prepared::new(names).decide(context).await?;
+                names.existing(&self.id).await?.item
+            }
         };
-        match item {
-            Some(item) => context.out.one(&item, R::VIEW),
-            None => Ok(()),
-        }
+        context.out.one(&item, R::VIEW)
     }
 }
 
@@ -401,7 +401,7 @@ impl<R: Resource> Get<R> {
     format!("delete {} --yes", R::SAMPLES[1]),
 ]))]
 pub struct Delete<R: Resource> {
-    #[arg(help = id_help::<R>(), add = (R::COMPLETED)())]
+    #[arg(help = id_help::<R>(), add = R::COMPLETED.candidates())]
     id: String,
     #[command(flatten)]
     within: R::Within,
@@ -415,10 +415,8 @@ impl<R: Resource> Delete<R> {
         let target = names.to_delete(&self.id).await?;
         let question = format!("Delete {} {target}{}?", R::NOUN, R::DELETED_WITH_IT);
         let call = context.with_options(R::delete(&client, &target.id));
-        let call = Prepared::new(call).asking(question);
-        match context.call_prepared(call, "deleting").await? {
-            Some(_) => context.deleted(R::NOUN, &target.id, &target.to_string()),
-            None => Ok(()),
-        }
+        let call = Prepared::new(call).asking(question).decide(context).await?;
+        context.send(call, "deleting").await?;
+        context.deleted(R::NOUN, &target.id, &target.to_string())
     }
 }

@@ -209,7 +209,7 @@ impl Sandbox {
     async fn at(url: &Sourced<String>, settings: &Settings) -> Result<Self, Failure> {
         let Sourced { value, source } = url;
         let health = health(value).await.map_err(|failure| {
-            let why = &failure.details().message;
+            let why = &failure.message;
             Failure::other(format!("{source}: no sandbox responds at {value}: {why}"))
                 .code("not_running")
         })?;

@@ -28,7 +28,7 @@ impl From<Error> for Failure {
 impl Failure {
     /// Whether a part of a list was read, but not the rest.
     pub fn is_incomplete_list(&self) -> bool {
-        self.details().code.as_deref() == Some(INCOMPLETE_LIST)
+        self.code.as_deref() == Some(INCOMPLETE_LIST)
     }
 
     /// Converts the error of a call. `retry_safe` says whether sending the request twice does no
@@ -36,16 +36,15 @@ impl Failure {
     pub fn from_sdk(error: &Error, retry_safe: bool) -> Self {
         let kind = kind(error, retry_safe);
         let mut failure = Self::new(kind, message(error));
-        let details = failure.details_mut();
-        details.code = match error.kind() {
+        failure.code = match error.kind() {
             ErrorKind::MissingId => Some("response_not_understood".to_owned()),
             ErrorKind::RecipientGuard(_) => Some(RECIPIENT_GUARD.to_owned()),
             _ if error.is_incomplete_list() => Some(INCOMPLETE_LIST.to_owned()),
             _ => error.code().map(str::to_owned),
         };
-        details.status = error.status().map(|status| status.as_u16());
-        details.operation = error.operation();
-        details.required_scope = match error.kind() {
+        failure.status = error.status().map(|status| status.as_u16());
+        failure.operation = error.operation();
+        failure.required_scope = match error.kind() {
             ErrorKind::MissingScope {
                 required: Some(scope),
                 ..
@@ -57,23 +56,23 @@ impl Failure {
         };
         let challenge = error.headers().get(reqwest::header::WWW_AUTHENTICATE);
         let challenge = challenge.and_then(|value| value.to_str().ok()?.split(' ').next());
-        details.challenge = challenge.map(str::to_owned);
-        details.request_id = error.request_id().map(str::to_owned);
-        details.outcome = Some(error.outcome().as_str());
-        details.attempts = (error.attempts() > 0).then(|| error.attempts());
-        details.retryable = Some(error.is_retryable());
-        details.retry_after = error.retry_after();
+        failure.challenge = challenge.map(str::to_owned);
+        failure.request_id = error.request_id().map(str::to_owned);
+        failure.outcome = Some(error.outcome().as_str());
+        failure.attempts = (error.attempts() > 0).then(|| error.attempts());
+        failure.retryable = Some(error.is_retryable());
+        failure.retry_after = error.retry_after();
         let fields = error.fields().iter();
-        details.fields = fields
+        failure.fields = fields
             .map(|it| (it.field.clone(), it.message.clone()))
             .collect();
-        details.is_not_understood = matches!(
+        failure.is_not_understood = matches!(
             error.kind(),
             ErrorKind::InvalidResponse { .. } | ErrorKind::MissingId
         ) || error.is_incomplete_list();
-        details.is_of_proxy = matches!(error.kind(), ErrorKind::Proxy);
+        failure.is_of_proxy = matches!(error.kind(), ErrorKind::Proxy);
         if let ErrorKind::RecipientGuard(_) = error.kind() {
-            details.hint = Some(RECIPIENT_GUARD_HINT.to_owned());
+            failure.hint = Some(RECIPIENT_GUARD_HINT.to_owned());
         }
         failure
     }

@@ -40,7 +40,7 @@ pub fn tag(key: &[u8], body: &[u8]) -> [u8; 32] {
 
 /// Reads the secret of an option. A line break at the end of the file is not part of the secret.
 pub fn read_secret(context: &Context, option: &str, path: &Path) -> Result<Vec<u8>, Failure> {
-    let secret = context.inputs.bytes(&context.out, option, path)?;
+    let secret = context.bytes(option, path)?;
     match serde_json::from_slice::<Map<String, Value>>(&secret) {
         Ok(_) => Err(
             Failure::input(format!("{option}: the file holds JSON, not a bare secret"))

@@ -5,6 +5,8 @@ use std::ffi::OsString;
 
 use clap::{Arg, Command};
 
+use crate::command_line::is_long;
+
 /// The same command line as the command declares it. `None` if nothing in it can be spelled otherwise.
 pub fn corrected(tree: &Command, args: &[OsString]) -> Option<Vec<OsString>> {
     let (command, start) = leaf(tree, args);
@@ -38,9 +40,7 @@ pub fn corrected(tree: &Command, args: &[OsString]) -> Option<Vec<OsString>> {
             }
             continue;
         }
-        let positional = command
-            .get_positionals()
-            .position(|it| it.get_id() == name)?;
+        let positional = positional(command, name)?;
         line.named
             .push((positional, inline.or_else(|| words.next().cloned())?));
     }
@@ -68,11 +68,19 @@ impl Line {
             words.extend(["--name".into(), name.clone()]);
             return Some(words);
         }
-        if self.named.is_empty() {
-            return None;
-        }
         let mut positionals = self.positionals;
         let mut named = self.named;
+        // A URL more than there are arguments is that of the application.
+        let is_url = |word: &OsString| word.to_string_lossy().contains("://");
+        if positionals.len() > command.get_positionals().count()
+            && positionals.last().is_some_and(is_url)
+            && option(command, "to").is_some()
+        {
+            words.push("--to".into());
+            words.extend(positionals.pop());
+        } else if named.is_empty() {
+            return None;
+        }
         named.sort_by_key(|(position, _)| *position);
         for (position, value) in named {
             positionals.insert(position.min(positionals.len()), value);
@@ -98,9 +106,14 @@ fn leaf<'a>(tree: &'a Command, args: &[OsString]) -> (&'a Command, usize) {
     (command, start.min(args.len()))
 }
 
+/// The position of an argument that somebody names. The only one of a command has other names, too.
+fn positional(command: &Command, name: &str) -> Option<usize> {
+    let is_only = command.get_positionals().count() == 1;
+    let is_usual = ["name", "id", "url", "by"].contains(&name);
+    let mut all = command.get_positionals();
+    all.position(|it| it.get_id() == name || is_only && is_usual)
+}
+
 fn option<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
-    command.get_arguments().find(|arg| {
-        let aliases = arg.get_all_aliases().unwrap_or_default();
-        arg.get_long() == Some(name) || aliases.contains(&name)
-    })
+    command.get_arguments().find(|arg| is_long(arg, name))
 }

@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
+#[cfg(unix)]
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
 use crate::exit;
 use crate::failure::{Failure, Kind};
 
@@ -51,35 +54,11 @@ pub fn watch(signals: bool) -> Arc<AtomicBool> {
 /// How long work that waits for nothing may go on after Ctrl-C.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Waits for SIGTERM or SIGHUP, from its creation on. Completes with the exit code of a process that
-/// the signal ends.
-#[cfg(unix)]
-pub fn terminated() -> Result<impl Future<Output = i32> + use<>, Failure> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = match is_hangup_ignored() {
-        true => None,
-        false => Some(signal(SignalKind::hangup())?),
-    };
-    Ok(async move {
-        let hung_up = async {
-            match &mut hangup {
-                Some(hangup) => hangup.recv().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            _ = terminate.recv() => 128 + SignalKind::terminate().as_raw_value(),
-            _ = hung_up => 128 + SignalKind::hangup().as_raw_value(),
-        }
-    })
-}
-
 /// Receives stop signals from its creation on, if signals concern the run.
 #[derive(Default)]
 pub struct StopSignal {
     #[cfg(unix)]
-    listening: Vec<(tokio::signal::unix::Signal, Stop)>,
+    listening: Vec<(Signal, SignalKind)>,
     #[cfg(not(unix))]
     signals: bool,
 }
@@ -89,25 +68,41 @@ impl StopSignal {
     /// SIGHUP, which a closed terminal sends, is ignored by a command that was started so, as by
     /// `nohup`.
     pub fn listen(signals: bool) -> Result<Self, Failure> {
-        use tokio::signal::unix::{SignalKind, signal};
+        let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];
+        if !is_hangup_ignored() {
+            kinds.push(SignalKind::hangup());
+        }
         let mut listening = Vec::new();
-        if signals {
-            listening.push((signal(SignalKind::interrupt())?, Stop::Interrupt));
-            listening.push((signal(SignalKind::terminate())?, Stop::Terminate));
-            if !is_hangup_ignored() {
-                listening.push((signal(SignalKind::hangup())?, Stop::Terminate));
-            }
+        for kind in kinds.into_iter().filter(|_| signals) {
+            listening.push((signal(kind)?, kind));
         }
         Ok(Self { listening })
     }
 
     /// Waits for the next signal. Cancel safe.
     pub async fn recv(&mut self) -> Stop {
+        match self.next().await == SignalKind::interrupt() {
+            true => Stop::Interrupt,
+            false => Stop::Terminate,
+        }
+    }
+
+    /// Waits for a signal other than Ctrl-C. Returns the exit code of a process that it ends.
+    pub async fn terminated(&mut self) -> i32 {
+        loop {
+            let kind = self.next().await;
+            if kind != SignalKind::interrupt() {
+                return 128 + kind.as_raw_value();
+            }
+        }
+    }
+
+    async fn next(&mut self) -> SignalKind {
         std::future::poll_fn(|context| {
             let received = self
                 .listening
                 .iter_mut()
-                .find_map(|(signal, stop)| signal.poll_recv(context).is_ready().then_some(*stop));
+                .find_map(|(signal, kind)| signal.poll_recv(context).is_ready().then_some(*kind));
             received.map_or(Poll::Pending, Poll::Ready)
         })
         .await

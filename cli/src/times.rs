@@ -63,7 +63,7 @@ pub async fn read_schedule(
     words: &str,
 ) -> Result<(DateTime<FixedOffset>, DateTime<FixedOffset>), Failure> {
     let (instant, now) = read(context, "--at", words, Direction::Future).await?;
-    check_schedule(&ScheduledAt::at(&instant), &now).map_err(|problem| {
+    check_schedule(&ScheduledAt::at(&instant), &now, true).map_err(|problem| {
         Failure::usage(format!("--at: {problem}"))
             .hint("give a later time, or omit --at to send now")
     })?;
@@ -72,10 +72,17 @@ pub async fn read_schedule(
 
 /// Checks that the time of a scheduled email is not in the past, in whichever form of ISO 8601: a
 /// service would send it at once. A time without a zone is in the past if it is there in UTC or here.
-/// The service decides about a text in another form.
-pub fn check_schedule(at: &ScheduledAt, now: &DateTime<FixedOffset>) -> Result<(), String> {
+/// A text in another form, which a service may read as a time in the past, is refused if `is_strict`.
+pub fn check_schedule(
+    at: &ScheduledAt,
+    now: &DateTime<FixedOffset>,
+    is_strict: bool,
+) -> Result<(), String> {
     let Some(time) = Iso8601::parse(at.as_str()) else {
-        return Ok(());
+        return match is_strict {
+            true => Err("not a time in ISO 8601, such as 2026-12-01T09:00:00Z".to_owned()),
+            false => Ok(()),
+        };
     };
     let in_zone = |zone: FixedOffset| time.local.and_local_timezone(zone).single();
     let instant = match time.offset {

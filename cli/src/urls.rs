@@ -77,15 +77,26 @@ fn is_port(text: &str) -> bool {
 
 /// Masks a password in a URL, also in one without a scheme or with mistakes.
 pub fn without_password(url: &str) -> String {
-    let start = url.find("://").map_or(0, |at| at + 3);
-    let end = url[start..]
-        .find(['/', '?', '#'])
-        .map_or(url.len(), |at| start + at);
-    let user = url[start..end].rfind('@').map(|at| start + at);
-    let password = user.and_then(|user| Some((start + url[start..user].find(':')? + 1, user)));
+    // The host comes first, after the scheme, or after two slashes.
+    let mut may_be_host = true;
+    let mut shown = Vec::new();
+    for segment in url.split('/') {
+        shown.push(match may_be_host {
+            true => masked_password(segment),
+            false => segment.to_owned(),
+        });
+        may_be_host = segment.is_empty() || may_be_host && segment.ends_with(':');
+    }
+    shown.join("/")
+}
+
+fn masked_password(host: &str) -> String {
+    let end = host.find(['?', '#']).unwrap_or(host.len());
+    let user = host[..end].rfind('@');
+    let password = user.and_then(|user| Some((host[..user].find(':')? + 1, user)));
     match password {
-        Some((from, to)) => format!("{}***{}", &url[..from], &url[to..]),
-        None => url.to_owned(),
+        Some((from, to)) => format!("{}***{}", &host[..from], &host[to..]),
+        None => host.to_owned(),
     }
 }
 
@@ -111,6 +122,8 @@ mod tests {
             ("https://h.test/a:b@c", "https://h.test/a:b@c"),
             ("https://u@h.test:1/x", "https://u@h.test:1/x"),
             ("a@b.test", "a@b.test"),
+            ("https://htp//u:secret@h", "https://htp//u:***@h"),
+            ("https:/u:secret@h", "https:/u:***@h"),
         ] {
             assert_eq!(without_password(url), shown);
         }

@@ -1,102 +1,33 @@
 //! Explains a wrong command line: `failure` takes clap's error and the command tree, and returns a
-//! `Failure` with one hint. `WORDS` has words of other programs, and what they are here; a hint
+//! `Failure` with one hint. `usage_words.json` has words of other programs; a hint
 //! that suggests an option or command is given only if it exists. Values that may be secret, such
 //! as headers, passwords in URLs or a key after `svc login`, are not repeated. `spelling.rs` comes
 //! first, and accepts what is clear.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use serde::Deserialize;
 
+use crate::command_spec::CommandSpec;
 use crate::failure::Failure;
 use crate::urls::without_password;
 
-/// Words of other programs, and what they are here: the command or group (empty: any), the words, and
-/// the hint. clap itself suggests what is only misspelled.
-const WORDS: &[(&str, &[&str], &str)] = &[
-    (
-        "",
-        &["--key", "--api-key", "--token"],
-        "a key is read from --key-file PATH: others on this machine can see the command line",
-    ),
-    ("", &["--sender"], "did you mean --from <ADDRESS>?"),
-    ("", &["--title"], "did you mean --subject <TEXT>?"),
-    (
-        "",
-        &["--schedule", "--scheduled-at", "--send-at"],
-        "did you mean --at <TIME>?",
-    ),
-    (
-        "",
-        &["--limit", "--per-page"],
-        "did you mean --page-size <N>?",
-    ),
-    ("", &["--query", "--filter"], "did you mean --jq <FILTER>?"),
-    ("", &["--debug", "--trace"], "did you mean --verbose?"),
-    (
-        "",
-        &["--env", "--environment", "--region"],
-        "did you mean --profile <NAME>?",
-    ),
-    (
-        "",
-        &["-k", "--insecure"],
-        "certificates are always checked; to trust others: --ca-bundle <PATH>",
-    ),
-    ("", &["--follow", "--watch"], "did you mean --wait?"),
-    ("", &["--force", "--confirm"], "did you mean --yes?"),
-    (
-        "emails",
-        &["list", "ls"],
-        "the service does not list emails; one email: svc emails get ID\nthose of the sandbox: svc sandbox emails list",
-    ),
-    (
-        "emails",
-        &["delete", "remove"],
-        "did you mean svc emails cancel? it stops a scheduled email",
-    ),
-    (
-        "contacts",
-        &["export"],
-        "did you mean svc contacts list AUDIENCE --all -o csv?",
-    ),
-    (
-        "profiles",
-        &["add", "create"],
-        "svc login creates a profile: svc login --profile NAME",
-    ),
-    ("", &["add", "new"], "did you mean create?"),
-    ("", &["destroy", "remove"], "did you mean delete?"),
-    ("", &["destroy", "delete"], "did you mean remove?"),
-    ("", &["edit", "set"], "did you mean update?"),
-    (
-        "",
-        &["status"],
-        "the setup: svc doctor; the sandbox: svc sandbox status; a job: svc bulk status",
-    ),
-    (
-        "",
-        &["logs", "events", "tail"],
-        "webhook deliveries as they arrive: svc listen",
-    ),
-    (
-        "",
-        &["configure", "init", "auth"],
-        "did you mean svc login?",
-    ),
-    (
-        "",
-        &["start", "dev", "server"],
-        "did you mean svc sandbox serve?",
-    ),
-    (
-        "",
-        &["send", "broadcasts", "newsletter"],
-        "did you mean svc emails send or svc bulk send?",
-    ),
-];
+/// Words of other programs, and what they are here. clap itself suggests what is only misspelled.
+#[derive(Deserialize)]
+struct OtherWords {
+    /// The command or group; empty for any.
+    #[serde(default)]
+    place: String,
+    words: Vec<String>,
+    hint: String,
+}
+
+fn other_words() -> Vec<OtherWords> {
+    serde_json::from_str(include_str!("usage_words.json")).unwrap_or_default()
+}
 
 /// Converts an error of clap about a command line of this tree.
 pub fn failure(error: &clap::Error, tree: &clap::Command) -> Failure {
-    let text = error.render().to_string();
+    let text = without_secrets(&error.render().to_string(), error);
     let mut paragraphs = text.split("\n\n").map(str::trim);
     let message = paragraphs
         .next()
@@ -104,7 +35,6 @@ pub fn failure(error: &clap::Error, tree: &clap::Command) -> Failure {
         .trim_start_matches("error: ");
     let message = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
     let message = message.replace("invalid digit found in string", "it is not a whole number");
-    let message = without_secrets(&message, error);
     let (mut tips, mut usage) = (Vec::new(), None);
     for paragraph in paragraphs {
         match paragraph.starts_with("Usage: ") {
@@ -124,14 +54,16 @@ pub fn failure(error: &clap::Error, tree: &clap::Command) -> Failure {
         _ => None,
     });
     let word = word.unwrap_or_default();
-    if error.kind() == ErrorKind::UnknownArgument && path == "login" && !word.starts_with('-') {
-        // The word may be a key, which errors never show.
-        return Failure::usage("`svc login` takes no argument").hint(KEY_ON_COMMAND_LINE);
-    }
     let is_command = error.kind() == ErrorKind::InvalidSubcommand;
     // A word may also be too many, or the value of an option.
     let mut words = path.split(' ');
     let command = words.try_fold(tree, |level, word| level.find_subcommand(word));
+    let spec = command.and_then(|command| command.get::<CommandSpec>());
+    let takes_key = spec.is_some_and(|spec| spec.checks_key);
+    if error.kind() == ErrorKind::UnknownArgument && takes_key && !word.starts_with('-') {
+        // The word may be a key, which errors never show.
+        return Failure::usage(format!("`svc {path}` takes no argument")).hint(KEY_ON_COMMAND_LINE);
+    }
     let mut usage = usage.map(str::to_owned);
     // What clap finds similar may share only a few letters. Then its usage has that option, too.
     if let Some(ContextValue::String(option)) = error.get(ContextKind::SuggestedArg)
@@ -140,14 +72,20 @@ pub fn failure(error: &clap::Error, tree: &clap::Command) -> Failure {
         tips.clear();
         usage = command.map(|command| command.clone().render_usage().to_string());
     }
-    let is_known = |(place, words, hint): &&(&str, &[&str], &str)| {
-        (place.is_empty() || *place == path)
-            && words.contains(&word)
+    let is_meant = |other: &OtherWords| {
+        let is_here = path == other.place || path.starts_with(&format!("{} ", other.place));
+        (other.place.is_empty() || is_here)
+            && other.words.iter().any(|known| known == word)
             && (is_command || word.starts_with('-'))
-            && is_there(hint, command.unwrap_or(tree))
+            && is_there(&other.hint, command.unwrap_or(tree))
     };
-    let hint = match WORDS.iter().find(is_known) {
-        Some((.., hint)) => Some((*hint).to_owned()),
+    let sandbox = tree.find_subcommand("sandbox");
+    let of_sandbox = sandbox.and_then(|sandbox| sandbox.find_subcommand(word));
+    let hint = match other_words().into_iter().find(is_meant) {
+        Some(other) => Some(other.hint),
+        None if is_command && path.is_empty() && of_sandbox.is_some() => {
+            Some(format!("did you mean svc sandbox {word}?"))
+        }
         None if is_command && tips.is_empty() => Some(list_commands(&path)),
         None if tips.is_empty() => usage.map(|usage| usage.replacen("Usage:", "usage:", 1)),
         None => Some(tips.join("\n")),
@@ -232,7 +170,7 @@ mod tests {
         let error = tree.try_get_matches_from_mut(line.split(' '));
         tree.build();
         let failure = failure(&error.expect_err(line), &tree);
-        failure.details().hint.clone().unwrap_or_default()
+        failure.hint.clone().unwrap_or_default()
     }
 
     #[test]
@@ -316,7 +254,7 @@ mod tests {
         let error = crate::app::command()
             .try_get_matches_from(["svc", "bulk"])
             .expect_err("none");
-        let hint = no_command(&error).details().hint.clone();
+        let hint = no_command(&error).hint.clone();
         assert_eq!(hint.as_deref(), Some("list the commands: svc bulk --help"));
     }
 

@@ -138,13 +138,15 @@ function Shell() {
   }, []);
 
   const list = organizations.data ?? [];
-  const name = list.find((one) => one.id === chosen)?.name ?? (chosen ? chosen : 'Sandbox');
+  const sandbox = list.find((one) => one.name === 'Sandbox');
+  // A URL that a person wrote may name the organization.
+  const selected = chosen ? list.find((one) => one.id === chosen || one.name === chosen) : sandbox;
+  const name = selected?.name ?? chosen ?? 'Sandbox';
   const known = VIEWS.find(([id]) => id === route.view);
   const [, , title, View] = known ?? ['', '', 'No such view', NoView];
 
   /** @param {string} id */
   const choose = (id) => go(`#/${known ? route.view : 'mailbox'}${id ? `?organization=${id}` : ''}`);
-  const sandbox = list.find((one) => one.name === 'Sandbox');
   // Without seed data there is no default organization.
   useEffect(() => {
     if (organizations.data && !chosen && !sandbox && list.length > 0) choose(list[list.length - 1].id);
@@ -153,7 +155,7 @@ function Shell() {
     title: `Empty ${name}?`,
     text: `All emails, messages, webhooks with their deliveries, domains with their DNS records, audiences with `
       + `their contacts, templates, faults and logged requests of ${name} are deleted. Its keys stay valid, and `
-      + 'seeds are put back. This is about this organization alone: the clock and other organizations stay. To delete '
+      + 'seeds are put back. Nothing else is affected: the clock and other organizations stay. To delete '
       + 'only messages, use the button above the mailbox.',
     action: 'Delete everything', danger: true,
     run: async () => {
@@ -195,9 +197,9 @@ function Shell() {
     <nav class="nav" aria-label="Views">
       <div class="organization">
         <label class="sr" for="organization">Organization</label>
-        <select id="organization" value=${chosen ?? sandbox?.id ?? ''} onChange=${(/** @type {any} */ event) => {
+        <select id="organization" value=${selected?.id ?? ''} onChange=${(/** @type {any} */ event) => {
           if (event.target.value === 'new') {
-            event.target.value = chosen ?? sandbox?.id ?? '';
+            event.target.value = selected?.id ?? '';
             setCreating(true);
           } else choose(event.target.value === sandbox?.id ? '' : event.target.value);
         }}>

@@ -65,6 +65,11 @@ impl<T: Serialize + Send + 'static> ListStream<T> {
         self
     }
 
+    /// The request for the first page, for a look at it before anything is sent.
+    pub fn first_call(&self) -> Call<List<T>> {
+        (self.first)()
+    }
+
     /// Returns the next item, or `None` after the last one. [`Stream`]'s adapters do
     /// the same; this needs no further crate.
     ///

@@ -33,8 +33,8 @@ test('the times of retries are those of each service', async () => {
   await until(async () => (await call(own, 'GET', '/_sandbox/deliveries')).data[0]?.attemptCount === 1, 'the first attempt failed');
   const page = await open(own, 'deliveries');
   // As the reference of each service has them.
-  await page.getByText('of the email service after 2 s, 8 s and 32 s').waitFor();
-  await page.getByText('of the extraction service after 2 s, 4 s, 8 s, 16 s and 32 s.').waitFor();
+  await page.getByText('The email service retries a failed delivery after 2 s, 8 s and 32 s').waitFor();
+  await page.getByText('the extraction service after 2 s, 4 s, 8 s, 16 s and 32 s.').waitFor();
   await close(page);
 });
 
@@ -143,7 +143,7 @@ test('webhooks are created, tested, paused and deleted, and show their secret', 
   await page.getByLabel('URL').fill(`${other.url}/working`);
   await page.getByLabel('email.opened').check();
   await page.getByRole('button', { name: 'Create', exact: true }).click();
-  await page.getByText('Nothing was sent to it yet.').waitFor();
+  await page.getByText('Nothing has been sent to it yet.').waitFor();
   const [created] = await call(own, 'GET', '/_sandbox/webhooks');
   assert.deepEqual(created.events, ['email.sent', 'email.delivered', 'email.bounced', 'email.opened', 'email.complained', 'email.failed', 'email.received']);
   assert.ok(!(await page.content()).includes(created.secret), 'the secret is shown on demand');
@@ -162,7 +162,7 @@ test('webhooks are created, tested, paused and deleted, and show their secret', 
   await page.getByLabel('Service').selectOption('extraction');
   await page.getByLabel('URL').fill(`${other.url}/working`);
   await page.getByRole('button', { name: 'Create', exact: true }).click();
-  await page.getByText('Nothing was sent to it yet.').waitFor();
+  await page.getByText('Nothing has been sent to it yet.').waitFor();
   assert.deepEqual((await call(own, 'GET', '/_sandbox/webhooks')).map((one) => [one.service, one.events]), [['extraction', ['extraction.completed', 'extraction.failed']]]);
   await close(page);
 });

@@ -128,7 +128,7 @@ test('the clock says how far ahead it is, asks before it is advanced, and goes b
   await page.getByText('The time of this computer.').waitFor();
   await page.getByRole('button', { name: '1d' }).click();
   const dialog = page.getByRole('dialog', { name: 'Advance the clock by 1d?' });
-  await dialog.getByText('Until then 1 thing falls due').waitFor();
+  await dialog.getByText('By then, 1 thing falls due').waitFor();
   await dialog.getByText('"Reminder" to ada@example.test is sent, as scheduled').waitFor();
   await dialog.getByRole('button', { name: 'Cancel' }).click();
   assert.ok((await call(own, 'GET', '/_sandbox/clock')).ahead < 60_000);
@@ -163,6 +163,9 @@ test('to look at a message opens nothing, and to open it is a button of its own'
   await page.getByRole('button', { name: 'Simulate opening' }).click();
   await page.getByText('The email counts as opened').waitFor();
   assert.ok((await events()).includes('email.opened'));
+  // The pixel that counts is the sandbox's, not the sender's.
+  await page.getByRole('tab', { name: 'Checks' }).click();
+  assert.equal(await page.locator('tr').filter({ hasText: 'Remote content' }).locator('.badge').textContent(), '1');
   await page.context().close();
 });
 
@@ -171,11 +174,11 @@ test('what cannot be simulated now is disabled, with the reason', async () => {
   await call(server, 'POST', '/_sandbox/settle', {});
   const page = await open(server, `emails/${id}`);
   const button = (name) => page.getByRole('button', { name, exact: true });
-  await page.getByText('Not possible now, as the recipient is delivered: Deliver, Fail.').waitFor();
+  await page.getByText('Not possible while the recipient is delivered: Deliver, Fail.').waitFor();
   assert.deepEqual([await button('Deliver').isDisabled(), await button('Bounce').isDisabled()], [true, false]);
   assert.match(await button('Deliver').getAttribute('title'), /^Only possible while a recipient is sending or sent; now: delivered/);
   await button('Bounce').click();
-  await page.getByText('Not possible now, as the recipient is bounced: Deliver, Bounce, Open, Click, Complain, Fail.').waitFor();
+  await page.getByText('Not possible while the recipient is bounced: Deliver, Bounce, Open, Click, Complain, Fail.').waitFor();
   await close(page);
 });
 

@@ -9,7 +9,7 @@ use clap::builder::PossibleValuesParser;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use self::clients::{CLIENTS, Client};
+use self::clients::{Client, clients};
 use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -45,7 +45,7 @@ group! {
 pub struct Setup {
     /// Client: claude-code, claude-desktop, codex, cursor, vscode, zed or gemini
     #[arg(hide_possible_values = true)]
-    #[arg(value_parser = PossibleValuesParser::new(CLIENTS.map(|client| client.id)))]
+    #[arg(value_parser = PossibleValuesParser::new(clients().iter().map(|client| client.id)))]
     client: Option<String>,
     /// Print SKILL.md instead
     #[arg(long)]
@@ -76,15 +76,15 @@ impl Setup {
         if matches!(profile.source, Source::Option(_)) {
             args.extend(["--profile", &profile.value]);
         }
-        let client = CLIENTS
+        let client = clients()
             .iter()
             .find(|it| Some(it.id) == self.client.as_deref());
         // Most clients have the form of Claude Desktop.
-        let entry = client.unwrap_or(&CLIENTS[1]).entry(&svc, &args);
+        let entry = client.unwrap_or(&clients()[1]).entry(&svc, &args);
         let skill_path = client.and_then(|client| client.skill(env));
         let setup = AgentSetup {
             entry: &entry,
-            settings: client.map(|client| (client.settings)(env).display().to_string()),
+            settings: client.map(|client| client.settings(env).display().to_string()),
             command: client.and_then(|client| client.command(&svc, &args)),
             skill_path: skill_path.map(|path| path.display().to_string()),
             skill: SKILL,

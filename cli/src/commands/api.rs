@@ -3,19 +3,20 @@
 //! because the operation may not be documented: only GET and HEAD count as idempotent.
 //! `Context::send_raw` sends it.
 
+use std::ffi::OsString;
+
 use clap::Args;
 use reqwest::header::HeaderMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use svc_sdk::{Call, Error, ListStream, RawResponse, Service, StatusCode};
+use svc_sdk::{Call, ListStream, RawResponse, Service, StatusCode};
 
-use super::verify::ServiceName;
 use crate::command_spec::creates;
 use crate::complete::{Values, at_file};
 use crate::context::{Context, PLAIN};
 use crate::failure::Failure;
-use crate::input::pairs;
+use crate::input::{choice, pairs};
 use crate::output::{Format, to_value};
 use crate::output_schema::{any_of, of, response};
 use crate::prepared::Prepared;
@@ -46,13 +47,14 @@ pub struct Api {
     #[arg(
         long,
         value_name = "email|extraction",
+        value_parser = choice::service(),
         hide_possible_values = true,
         hide_short_help = true
     )]
-    service: Option<ServiceName>,
+    service: Option<Service>,
     /// Request body: text, @file or - for stdin
     #[arg(short, long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
-    data: Option<String>,
+    data: Option<OsString>,
     /// Field of the JSON body: key=text or key:=JSON; repeatable
     ///
     /// In a GET or HEAD request, fields are parameters of the query.
@@ -71,9 +73,7 @@ pub struct Api {
 
 impl Api {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let service = self
-            .service
-            .map_or_else(|| guess(&self.path), Service::from);
+        let service = self.service.unwrap_or_else(|| guess(&self.path));
         let (method, path) = (self.method.to_ascii_uppercase(), self.path);
         let reads = matches!(method.as_str(), "GET" | "HEAD");
         if self.all && !reads {
@@ -81,14 +81,14 @@ impl Api {
                 "--all fetches the pages of a list and needs the method GET",
             ));
         }
-        if self.include && context.selects_json() {
+        if self.include && context.out.is_for_programs() {
             return Err(Failure::usage(
                 "--include prints the response as it came and cannot be combined with --output, \
                  --json and --jq",
             ));
         }
         let fields = pairs::object("--field", self.field)?;
-        let body = match self.data.as_deref() {
+        let body = match &self.data {
             Some(data) => Some(context.text("--data", data)?),
             None if fields.is_empty() || reads => None,
             None => Some(to_value(&fields)?.to_string()),
@@ -126,21 +126,19 @@ impl Api {
             }
         };
         let first = context.with_options(call().idempotent(reads));
-        let Some(first) = Prepared::new(first).decide(context).await? else {
-            return Ok(());
-        };
+        let first = Prepared::new(first).decide(context).await?;
         if self.all {
             let reading = all_pages(context, ListStream::of_raw(call));
             return context.within_timeout(reading).await;
         }
-        let shows_head = self.include;
-        let failed = |error: &Error| {
-            if let Some(status) = error.status().filter(|_| shows_head) {
+        let sent = context.send_raw(first, reads, "calling").await;
+        let response = sent.map_err(|error| {
+            if let Some(status) = error.status().filter(|_| self.include) {
                 // The failure matters more than a closed standard output.
                 let _ = include(context, status, error.headers(), error.body());
             }
-        };
-        let response = context.send_raw(first, reads, "calling", &failed).await?;
+            Failure::from_sdk(&error, reads)
+        })?;
         if self.include {
             return include(context, response.status, &response.headers, &response.body);
         }

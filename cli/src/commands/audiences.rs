@@ -1,16 +1,15 @@
 //! The `svc audiences` commands: contact lists.
 
 use clap::Args;
-use clap_complete::engine::ArgValueCandidates;
 use serde_json::Value;
 use svc_sdk::email::Audience;
-use svc_sdk::{Call, Deleted, EmailClient, List, ListStream, Operation};
+use svc_sdk::{Call, Deleted, EmailClient, ListStream, Operation};
 
 use crate::command_spec::creates;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::{Column, Show, View};
+use crate::output::{Column, View};
 use crate::output_schema::audience;
 use crate::resource::{Anywhere, Delete, Get, ListAll, Read, Resource};
 
@@ -36,20 +35,16 @@ impl Resource for Audience {
     const GET: Option<Read<Self>> = Some(|client, id| client.audiences().get(id));
     const GETS: &'static [Operation] = &[Operation::AudiencesGet];
     const DELETES: &'static [Operation] = &[Operation::AudiencesDelete];
-    const COMPLETED: fn() -> ArgValueCandidates = || Values::Audience.candidates();
+    const COMPLETED: Values = Values::Audience;
     const SCHEMA: fn() -> Value = audience;
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
         Column::text("NAME", "/name").key(),
-        Column::new("CREATED", "/createdAt", Show::Time).droppable(),
+        Column::time("CREATED", "/createdAt").droppable(),
     ]);
 
     async fn client(context: &Context) -> Result<EmailClient, Failure> {
         context.email_client().await
-    }
-
-    fn list(client: &EmailClient) -> Option<Call<List<Self>>> {
-        Some(client.audiences().list())
     }
 
     fn stream(client: &EmailClient) -> Option<ListStream<Self>> {
@@ -80,9 +75,7 @@ impl Create {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
         let call = client.audiences().create(self.name);
-        if let Some(audience) = context.call(call, "creating").await? {
-            context.out.one(&audience, Audience::VIEW)?;
-        }
-        Ok(())
+        let audience = context.call(call, "creating").await?;
+        context.out.one(&audience, Audience::VIEW)
     }
 }

@@ -17,13 +17,13 @@ use tokio::time::Instant;
 
 use self::checks::{CHECKS, Check};
 use self::exam::{Exam, Finding, Grade};
-use super::verify::ServiceName;
 use crate::command_line::shell_quoted;
 use crate::command_spec::changes;
 use crate::context::Context;
 use crate::deliver::{Deliverer, RESPONSE_TIMEOUT};
 use crate::failure::Failure;
-use crate::output::{Column, Show, View, to_value};
+use crate::input::choice;
+use crate::output::{Column, View, to_value};
 use crate::output_schema::of;
 use crate::prepared::{Prepared, Preview};
 use crate::private;
@@ -41,13 +41,13 @@ mod tests;
 const DEADLINE: Duration = Duration::from_secs(300);
 
 const VIEW: View = View(&[
-    Column::new("RESULT", "/result", Show::Status),
+    Column::status("RESULT", "/result"),
     Column::id("CHECK", "/check"),
     Column::text("SENT", "/sent"),
-    Column::new("EXPECTED", "/expected", Show::BelowRow),
-    Column::new("RECEIVED", "/received", Show::BelowRow),
-    Column::new("REPRODUCE", "/reproduce", Show::BelowRow),
-    Column::new("BODY", "/body_file", Show::BelowRow),
+    Column::below_row("EXPECTED", "/expected"),
+    Column::below_row("RECEIVED", "/received"),
+    Column::below_row("REPRODUCE", "/reproduce"),
+    Column::below_row("BODY", "/body_file"),
 ]);
 
 /// Examine a webhook receiver, in any language
@@ -75,8 +75,8 @@ pub struct Certify {
     #[arg(value_name = "URL", value_hint = ValueHint::Url)]
     url: String,
     /// Service whose deliveries it receives
-    #[arg(long, value_name = "email|extraction", hide_possible_values = true)]
-    service: ServiceName,
+    #[arg(long, value_name = "email|extraction", value_parser = choice::service(), hide_possible_values = true)]
+    service: Service,
     /// File with the receiver's signing secret
     ///
     /// One line break at the end of the file is ignored.
@@ -92,7 +92,7 @@ pub struct Certify {
 
 impl Certify {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let (url, service) = (&self.url, Service::from(self.service));
+        let (url, service) = (&self.url, self.service);
         let checks = self.checks(service)?;
         check_url("URL", url)?;
         let secret = read_secret(context, "--secret-file", &self.secret_file)?;
@@ -111,9 +111,7 @@ impl Certify {
                 without_password(url)
             ));
         }
-        let Some(Deliveries(exam, checks)) = prepared.decide(context).await? else {
-            return Ok(());
-        };
+        let Deliveries(exam, checks) = prepared.decide(context).await?;
         let results = self.examine(context, &exam, &checks).await?;
         let named = |grade| {
             let named = results.iter().filter(|check| check.result == grade);
@@ -122,7 +120,7 @@ impl Certify {
         let failed = named(Grade::Failed);
         let report = Examination {
             url: without_password(url),
-            service: self.service,
+            service: service.as_str(),
             timeout_seconds: RESPONSE_TIMEOUT.as_secs(),
             passed: failed.is_empty(),
             failures: failed.len(),
@@ -243,7 +241,7 @@ impl Certify {
 
     /// The command line that repeats a check.
     fn again(&self, context: &Context, check: &str) -> String {
-        let (url, service) = (without_password(&self.url), Service::from(self.service));
+        let (url, service) = (without_password(&self.url), self.service);
         let file = self.secret_file.display().to_string();
         let (url, file) = (shell_quoted(&url), shell_quoted(&file));
         let bundle = match &context.settings.ca_bundle {
@@ -349,7 +347,8 @@ fn xml(text: &str) -> String {
 #[derive(Serialize, JsonSchema)]
 pub struct Examination<'a> {
     url: String,
-    service: ServiceName,
+    #[schemars(extend("enum" = ["email", "extraction"]))]
+    service: &'static str,
     timeout_seconds: u64,
     passed: bool,
     failures: usize,

@@ -14,8 +14,8 @@ use crate::output_schema::of;
 /// Besides commands and options, the script completes ids and names. They come from the service of
 /// the profile, or from the running sandbox with --sandbox, if it responds within one second
 /// (SVC_COMPLETE_TIMEOUT=3s changes that). Nothing is looked up without a base URL and a stored
-/// key. Nushell completes commands, options and fixed values only. A script fits the version of svc
-/// that printed it: load it anew after an update, or at the start of the shell, as shown below.
+/// key. Nushell completes commands, options and fixed values only. The script matches the version of svc
+/// that printed it: reload it after an update, or load it when the shell starts, as below.
 #[derive(Args, Debug)]
 #[command(add = local(of::<String>))]
 #[command(after_long_help = "\

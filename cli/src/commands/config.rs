@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -159,7 +159,7 @@ pub struct Set {
     key: Option<String>,
     /// Value; the items of a list are separated by commas
     ///
-    /// The dialect keeps its other points: POINT=CHOICE sets one, POINT=auto takes it back.
+    /// For the dialect, POINT=CHOICE sets one point and POINT=auto resets it; the others stay.
     #[arg(allow_hyphen_values = true, required_unless_present = "from")]
     value: Option<String>,
     /// File with the dialect of the service, as svc conform saves it
@@ -167,8 +167,13 @@ pub struct Set {
     from: Option<PathBuf>,
 }
 
+/// What is no setting, though somebody may try to set it.
+const KEYS: [&str; 2] = ["email_key", "extraction_key"];
+
 fn names() -> PossibleValuesParser {
-    PossibleValuesParser::new(profile_settings().map(|setting| setting.name))
+    let settings = profile_settings().map(|setting| PossibleValue::new(setting.name));
+    let keys = KEYS.map(|key| PossibleValue::new(key).hide(true));
+    PossibleValuesParser::new(settings.chain(keys))
 }
 
 impl Set {
@@ -180,7 +185,9 @@ impl Set {
             _ => return Err(Failure::usage("name a setting and its value")),
         };
         let Some(setting) = profile_settings().find(|setting| setting.name == key) else {
-            return Err(Failure::usage(format!("{key} is not a setting")));
+            let hint =
+                format!("store a key: svc login; or a command that prints it: {key}_command");
+            return Err(Failure::usage(format!("{key} is not a setting")).hint(hint));
         };
         if value.trim().is_empty() {
             return Err(Failure::usage(format!("{key}: the value is empty"))
@@ -288,7 +295,10 @@ fn independent_of_directory(
     let absolute = match name {
         "ca_bundle" => {
             let path = settings.path(value.as_ref());
-            std::fs::read(&path).map_err(|error| wrong(format!("{value}: {error}")))?;
+            let pem = std::fs::read(&path).map_err(|error| wrong(format!("{value}: {error}")))?;
+            if !String::from_utf8_lossy(&pem).contains("-----BEGIN CERTIFICATE-----") {
+                return Err(wrong(format!("{value} has no certificate in PEM")));
+            }
             path.to_str()
                 .ok_or_else(|| wrong("the directory of this run is not UTF-8".to_owned()))?
                 .to_owned()
@@ -357,9 +367,9 @@ fn check_stored_key(
 
 /// The failure of a change that contradicts another setting.
 fn not_changed(problem: &Failure, profile: &str) -> Failure {
-    let message = &problem.details().message;
+    let message = &problem.message;
     let failure = Failure::usage(format!("profile `{profile}` was not changed: {message}"));
-    match &problem.details().hint {
+    match &problem.hint {
         Some(hint) if problem.kind() == Kind::Usage => failure.hint(hint.clone()),
         _ => failure.hint("see its settings: svc config show"),
     }

@@ -21,7 +21,7 @@ use crate::command_spec::changes;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output_schema::{any_of, list, of};
-use crate::prepared::confirm;
+use crate::prepared::{Preview as _, confirm};
 
 mod examiner;
 mod exchange;
@@ -253,9 +253,10 @@ impl Conform {
             let path = operation.path().replace(['{', '}'], "");
             let call = examiner.request(&format!("{} {path}", operation.method()), "");
             if let Some(call) = call {
-                context.call(call, "").await?;
+                context.with_options(call).show(context).await?;
             }
         }
+        context.out.hint("dry run: nothing was sent");
         Ok(())
     }
 

@@ -7,7 +7,6 @@ pub mod import;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use clap_complete::engine::ArgValueCandidates;
 use serde_json::{Value, json};
 use svc_sdk::Operation::{
     AudiencesList, ContactsCreate, ContactsDelete, ContactsList, ContactsUpdate,
@@ -23,10 +22,12 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::email::invisible_character;
 use crate::input::pairs;
-use crate::output::{self, Column, Format, Items, Show, View};
+use crate::output::{self, Column, Format, Items, View};
 use crate::output_schema::contact;
 use crate::prepared::Prepared;
-use crate::resource::{Delete, Found, Get, Names, Resource, Target, is_named, schema_of_list};
+use crate::resource::{
+    Delete, Found, Get, Names, Resource, Target, id_of, is_named, schema_of_list,
+};
 
 group! {
     pub enum Command {
@@ -49,13 +50,13 @@ impl Resource for Contact {
     const CREATE: &'static str = "create AUDIENCE EMAIL";
     const LISTS: &'static [Operation] = &[ContactsList, AudiencesList];
     const DELETES: &'static [Operation] = &[ContactsDelete];
-    const COMPLETED: fn() -> ArgValueCandidates = || Values::Contact.candidates();
+    const COMPLETED: Values = Values::Contact;
     const SCHEMA: fn() -> Value = contact;
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
         Column::text("EMAIL", "/email").key(),
         Column::text("NAME", "/name"),
-        Column::new("SUBSCRIBED", "/subscribed", Show::Flag),
+        Column::flag("SUBSCRIBED", "/subscribed"),
         Column::text("TOPICS", "/topics").droppable(),
         Column::text("METADATA", "/metadata").droppable(),
     ]);
@@ -168,15 +169,10 @@ impl Create {
         contact.metadata = pairs::object("--meta", self.fields.meta)?;
         contact.topics = self.fields.topic;
         let client = context.email_client().await?;
-        let id = Names::<Audience>::new(context, &client)
-            .target(&self.audience)
-            .await?
-            .id;
+        let id = id_of::<Audience>(context, &client, &self.audience).await?;
         let call = client.contacts().create(&id, contact);
-        if let Some(contact) = context.call(call, "creating").await? {
-            context.out.one(&contact, Contact::VIEW)?;
-        }
-        Ok(())
+        let contact = context.call(call, "creating").await?;
+        context.out.one(&contact, Contact::VIEW)
     }
 }
 
@@ -210,10 +206,7 @@ impl List {
         let mut items = Items::new(&context.out, &EXPORT_HEADER);
         // Lines of CSV, which an import reads.
         items.are_lines &= context.out.format() == Format::Csv;
-        let id = Names::<Audience>::new(context, &client)
-            .target(&self.audience)
-            .await?
-            .id;
+        let id = id_of::<Audience>(context, &client, &self.audience).await?;
         let mut call = client.contacts().list(&id);
         if let Some(page) = self.page {
             call = call.page(page);
@@ -222,9 +215,7 @@ impl List {
             call = call.page_size(size);
         }
         let call = context.with_options(call);
-        let Some(call) = Prepared::new(call).decide(context).await? else {
-            return Ok(());
-        };
+        let call = Prepared::new(call).decide(context).await?;
         let mut more = None;
         let mut incomplete = None;
         if self.all {
@@ -307,9 +298,7 @@ impl Update {
         let call = client
             .contacts()
             .update(&names.target(&self.id).await?.id, &update);
-        if let Some(contact) = context.call(call, "updating").await? {
-            context.out.one(&contact, Contact::VIEW)?;
-        }
-        Ok(())
+        let contact = context.call(call, "updating").await?;
+        context.out.one(&contact, Contact::VIEW)
     }
 }

@@ -12,17 +12,17 @@ use svc_sdk::Service;
 use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::{Column, Show, View};
+use crate::output::{Column, View};
 use crate::output_schema::of;
 
 mod service;
 
 const VIEW: View = View(&[
-    Column::new("STATUS", "/status", Show::Status),
+    Column::status("STATUS", "/status"),
     Column::text("CHECK", "/check"),
     Column::prose("FINDING", "/finding"),
     // Below the row, unwrapped, so that it can be copied.
-    Column::new("NEXT STEP", "/next", Show::BelowRow),
+    Column::below_row("NEXT STEP", "/next"),
 ]);
 
 /// Check the setup: URLs, TLS, keys, domains, webhooks
@@ -152,16 +152,15 @@ impl Findings {
 
     /// What kept the command from a check. What has been found before is not repeated.
     fn failure(&mut self, check: &str, failure: &Failure) {
-        let details = failure.details();
         if self
             .0
             .iter()
-            .any(|finding| finding.finding == details.message)
+            .any(|finding| finding.finding == failure.message)
         {
             return;
         }
-        let next = details.hint.as_deref().map(|hint| hint.replace('\n', "; "));
-        self.push(Status::Problem, check, &details.message, next.as_deref());
+        let next = failure.hint.as_deref().map(|hint| hint.replace('\n', "; "));
+        self.push(Status::Problem, check, &failure.message, next.as_deref());
     }
 
     fn unknown(&mut self, check: &str, finding: &str, next: &str) {

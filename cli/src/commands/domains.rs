@@ -4,10 +4,9 @@ pub mod records;
 pub mod verify;
 
 use clap::Args;
-use clap_complete::engine::ArgValueCandidates;
 use serde_json::Value;
 use svc_sdk::email::Domain;
-use svc_sdk::{Call, Deleted, EmailClient, List, ListStream, Operation};
+use svc_sdk::{Call, Deleted, EmailClient, ListStream, Operation};
 
 use crate::command_line::shell_quoted;
 use crate::command_spec::creates;
@@ -15,7 +14,7 @@ use crate::complete::Values;
 use crate::context::Context;
 use crate::dns::{is_reserved, is_same_domain};
 use crate::failure::Failure;
-use crate::output::{Column, Show, View};
+use crate::output::{Column, View};
 use crate::output_schema::domain;
 use crate::resource::{Anywhere, Delete, Get, ListAll, Resource};
 
@@ -41,24 +40,20 @@ impl Resource for Domain {
     const DELETED_WITH_IT: &'static str = " and every mailbox under it";
     const LISTS: &'static [Operation] = &[Operation::DomainsList];
     const DELETES: &'static [Operation] = &[Operation::DomainsDelete];
-    const COMPLETED: fn() -> ArgValueCandidates = || Values::Domain.candidates();
+    const COMPLETED: Values = Values::Domain;
     const SCHEMA: fn() -> Value = domain;
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
         Column::text("NAME", "/name").key(),
-        Column::new("VERIFIED", "/verified", Show::Flag),
-        Column::new("MX", "/mx_verified", Show::Flag).droppable(),
-        Column::new("SPF", "/spf_verified", Show::Flag).droppable(),
-        Column::new("DKIM", "/dkim_verified", Show::Flag).droppable(),
-        Column::new("DMARC", "/dmarc_verified", Show::Flag).droppable(),
+        Column::flag("VERIFIED", "/verified"),
+        Column::flag("MX", "/mx_verified").droppable(),
+        Column::flag("SPF", "/spf_verified").droppable(),
+        Column::flag("DKIM", "/dkim_verified").droppable(),
+        Column::flag("DMARC", "/dmarc_verified").droppable(),
     ]);
 
     async fn client(context: &Context) -> Result<EmailClient, Failure> {
         context.email_client().await
-    }
-
-    fn list(client: &EmailClient) -> Option<Call<List<Self>>> {
-        Some(client.domains().list())
     }
 
     fn stream(client: &EmailClient) -> Option<ListStream<Self>> {
@@ -94,9 +89,7 @@ impl Create {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
         let call = client.domains().create(self.name.as_str());
-        let Some(domain) = context.call(call, "adding").await? else {
-            return Ok(());
-        };
+        let domain = context.call(call, "adding").await?;
         let records = domain.dns_records();
         if records.is_empty() || !context.out.is_table() {
             return context.out.one(&domain, Domain::VIEW);

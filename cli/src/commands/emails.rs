@@ -15,21 +15,21 @@ use crate::command_spec::reads;
 use crate::complete::Values;
 use crate::context::{Context, NotFound};
 use crate::failure::Failure;
-use crate::output::{Column, Format, Show, View};
+use crate::follow::{self, verdict};
+use crate::output::{Column, Format, View};
 use crate::output_schema::email;
 use crate::prepared::Prepared;
-use crate::wait;
 
 /// Table columns of an email.
 pub const VIEW: View = View(&[
     Column::id("ID", "/id"),
-    Column::new("STATUS", "/status", Show::Status),
+    Column::status("STATUS", "/status"),
     Column::text("FROM", "/from").droppable(),
     Column::text("TO", "/to").key(),
     Column::text("SUBJECT", "/subject"),
-    Column::new("SCHEDULED", "/scheduledAt", Show::Time).droppable(),
-    Column::new("CREATED", "/createdAt", Show::Time),
-    Column::new("UPDATED", "/updatedAt", Show::Time).droppable(),
+    Column::time("SCHEDULED", "/scheduledAt").droppable(),
+    Column::time("CREATED", "/createdAt"),
+    Column::time("UPDATED", "/updatedAt").droppable(),
 ]);
 
 group! {
@@ -65,9 +65,7 @@ impl Get {
         let client = context.email_client().await?;
         context.not_found.replace(Some(missing(&self.id)));
         let call = context.with_options(client.emails().get(&self.id));
-        let Some(call) = Prepared::new(call).decide(context).await? else {
-            return Ok(());
-        };
+        let call = Prepared::new(call).decide(context).await?;
         if self.wait {
             return follow(context, &client, &self.id, None).await;
         }
@@ -83,13 +81,13 @@ async fn follow(
     id: &str,
     mut seen: Option<EmailRecord>,
 ) -> Result<(), Failure> {
-    let end = wait::for_email(context, client, id, &mut seen).await;
+    let end = follow::for_email(context, client, id, &mut seen).await;
     let Some(last) = seen else { return end };
     if context.out.format() != Format::Ndjson {
         context.out.one(&last, VIEW)?;
     }
     end?;
-    wait::verdict(id, &last)
+    verdict(id, &last)
 }
 
 /// What is said about an email that the service does not know.

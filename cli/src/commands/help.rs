@@ -9,8 +9,9 @@ use crate::command_spec::local;
 use crate::context::Context;
 use crate::exit;
 use crate::failure::Failure;
+use crate::output::between_words;
 use crate::output_schema::of;
-use crate::settings::table::{OTHER_VARIABLES, SETTINGS};
+use crate::settings::table::explained_variables;
 use crate::usage;
 
 /// Print the help of a command or of a topic
@@ -43,7 +44,7 @@ impl Help {
             Err(error) => return Err(usage::failure(&error, &tree)),
             Ok(_) => return Err(Failure::usage("this command has no help")),
         };
-        if context.out.has_explicit_format() && !context.out.is_table() {
+        if context.out.is_for_programs() {
             return context.out.value(&help.to_string());
         }
         context.out.clap(&help)
@@ -69,24 +70,16 @@ fn table(title: &str, rows: &[(String, &str)]) -> String {
 
     let mut text = format!("{title}:\n");
     for (name, meaning) in rows {
-        let mut line = format!("  {name}");
-        if line.len() + 2 > indent {
-            text.push_str(&line);
+        let mut start = format!("  {name}");
+        if start.len() + 2 > indent {
+            text.push_str(&start);
             text.push('\n');
-            line.clear();
+            start.clear();
         }
-        line.push_str(&" ".repeat(indent - 1 - line.len()));
-        for word in meaning.split(' ') {
-            if line.len() + 1 + word.len() > WIDTH {
-                text.push_str(&line);
-                text.push('\n');
-                line = " ".repeat(indent - 1);
-            }
-            line.push(' ');
-            line.push_str(word);
+        for line in between_words(meaning, WIDTH - indent).lines() {
+            text.push_str(&format!("{start:indent$}{line}\n"));
+            start.clear();
         }
-        text.push_str(&line);
-        text.push('\n');
     }
     text
 }
@@ -99,30 +92,9 @@ pub fn exit_codes() -> Vec<(String, &'static str)> {
 
 /// The environment variables and their meaning.
 pub fn variables() -> Vec<(String, &'static str)> {
-    const STANDARD: [(&str, &str); 7] = [
-        ("HTTPS_PROXY, HTTP_PROXY, ALL_PROXY", "proxies"),
-        ("NO_PROXY", "hosts that are reached without a proxy"),
-        ("NO_COLOR", "turns colors off"),
-        ("CLICOLOR_FORCE", "turns colors on"),
-        (
-            "TZ",
-            "time zone of times without one, and of the times in tables",
-        ),
-        (
-            "XDG_CONFIG_HOME",
-            "directory of the configuration [default: ~/.config]",
-        ),
-        (
-            "XDG_DATA_HOME",
-            "directory of the data [default: ~/.local/share]",
-        ),
-    ];
-    let settings = SETTINGS
-        .iter()
-        .filter_map(|one| Some((one.variable?.to_owned(), one.help)));
-    let others = OTHER_VARIABLES.iter().chain(&STANDARD);
-    let others = others.map(|(name, meaning)| ((*name).to_owned(), *meaning));
-    settings.chain(others).collect()
+    explained_variables()
+        .map(|(names, why)| (names.to_owned(), why))
+        .collect()
 }
 
 const FORMATTING: &str = "\
@@ -144,7 +116,7 @@ error. -o selects the format of results:
 
   table   aligned columns; the default on a terminal
   json    one JSON document; the default elsewhere
-  ndjson  one JSON document per line, as soon as it is there
+  ndjson  one JSON document per line, as soon as it is available
   csv     a header line and one line per object
 
 --json is -o json. --wide shows every column and whole IDs. -q leaves out notes

@@ -17,7 +17,7 @@ use svc_sdk::Operation::{
     ExtractionWebhooksCreate, ExtractionWebhooksDelete, ExtractionWebhooksList, WebhooksCreate,
     WebhooksDelete, WebhooksList,
 };
-use svc_sdk::Service;
+use svc_sdk::{Service, email, extraction};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use webhook_verify::Secret;
@@ -25,7 +25,7 @@ use webhook_verify::Secret;
 pub use self::receive::Report;
 use self::receive::{Receiver, Route};
 use self::session::{NewSession, Session};
-use super::verify::ServiceName;
+use super::webhooks::ServiceWebhook;
 use crate::command_spec::changes;
 use crate::complete::Values;
 use crate::context::Context;
@@ -33,12 +33,14 @@ use crate::deliver::{Deliverer, check_guarded_url};
 use crate::diagnose::Check;
 use crate::events::{self, service_of};
 use crate::failure::{Failure, Kind};
+use crate::input::choice;
 use crate::output_schema::{any_of, of};
 use crate::prepared::{Prepared, Preview};
-use crate::recorded::Records;
+use crate::recorded::RecordedDeliveries;
 use crate::settings::Source;
 use crate::signing::{profile_secret, read_secret, usable};
 use crate::stop::{Stop, StopSignal};
+use crate::suggest::nearest;
 use crate::urls::{check_url, is_loopback, parse_url, without_password};
 
 mod receive;
@@ -51,14 +53,14 @@ const TRACKING: [&str; 2] = ["email.opened", "email.clicked"];
 /// Receive webhooks locally, verify and forward them
 ///
 /// Listens on the loopback interface; use a tunnel to receive deliveries from outside. With
-/// --sandbox or --public-url, a webhook is created for the session and deleted at its end; that of
-/// a session that was killed is deleted by the next one at the same service. Its deliveries are signed
-/// again for the application, with a secret that stays the same: --print-secret prints it.
+/// --sandbox or --public-url, a webhook is created for the session and deleted at its end; one that a
+/// killed session left behind is deleted by the next session at the same service. Its deliveries are
+/// signed again for the application, with a secret that stays the same: --print-secret prints it.
 ///
 /// A delivery with an invalid signature gets the response 401. Any other delivery is recorded for
 /// `svc replay` (kept for 30 days) and forwarded with its exact bytes. The application's response is
-/// returned to the service, in less than the 10 seconds that a service waits. If the application
-/// does not listen, as while it restarts, the response is 502; if it does not respond within 9
+/// returned to the service within the 10 seconds that a service waits. If the application is not
+/// listening, for example while it restarts, the response is 502; if it does not respond within 9
 /// seconds, 504. The service then retries.
 ///
 /// Ctrl-C ends the command with exit code 130, SIGTERM with 0.
@@ -85,10 +87,11 @@ pub struct Listen {
     #[arg(
         long,
         value_name = "SERVICE",
+        value_parser = choice::service(),
         hide_possible_values = true,
         default_value = "email"
     )]
-    service: ServiceName,
+    service: Service,
     /// Events to subscribe to; repeatable
     ///
     /// Events for this session's webhook (default: all except email.opened and email.clicked, for which
@@ -140,8 +143,15 @@ impl Listen {
                 .out
                 .document(&format!("{secret}\n"), &PrintedSecret { secret: &secret });
         }
-        let service = Service::from(self.service);
         self.check_urls(context)?;
+        match self.service {
+            Service::Email => self.listen::<email::Webhook>(context).await,
+            _ => self.listen::<extraction::Webhook>(context).await,
+        }
+    }
+
+    async fn listen<W: ServiceWebhook>(self, context: &Context) -> Result<(), Failure> {
+        let service = self.service;
         // A sandbox in a container, for example, does not reach the loopback addresses of this machine.
         let is_far = match context.settings.sandbox {
             true => parse_url(context.sandbox().await?.url()).is_some_and(|url| !is_loopback(&url)),
@@ -170,29 +180,24 @@ impl Listen {
         let mut stop = StopSignal::listen(context.settings.env.signals)?;
         let url = self.session_url(context, &base_url);
         let new = match &url {
-            Some(url) => Some(NewSession::new(context, service, url, self.events(service)).await?),
+            Some(url) => {
+                let events = self.events(service);
+                Some(NewSession::<W>::new(context, service, url, events).await?)
+            }
             None => None,
         };
-        let Some(Start(new)) = Prepared::new(Start(new)).decide(context).await? else {
-            return Ok(());
-        };
-        let records = Records::in_dir(&context.settings.data_dir);
+        let Start(new) = Prepared::new(Start(new)).decide(context).await?;
+        let records = RecordedDeliveries::in_dir(&context.settings.data_dir);
         records.remove_expired()?;
         let session = match new {
             Some(new) => Some(new.start(context).await?),
             None => None,
         };
-        let serving = self.serve(
-            context,
-            listener,
-            &base_url,
-            session.as_ref(),
-            records,
-            &mut stop,
-        );
+        let webhook = session.as_ref();
+        let serving = self.serve(context, listener, &base_url, webhook, records, &mut stop);
         let ended = serving.await;
         let deleted = match &session {
-            Some(session) => session.end(context, &mut stop).await,
+            Some(session) => session.end::<W>(context, &mut stop).await,
             None => Ok(()),
         };
         match ended? {
@@ -201,7 +206,7 @@ impl Listen {
                 let mut failure = deleted
                     .err()
                     .unwrap_or_else(|| Failure::other("interrupted"));
-                failure.details_mut().kind = Kind::Interrupted;
+                failure.kind = Kind::Interrupted;
                 Err(failure)
             }
         }
@@ -229,15 +234,19 @@ impl Listen {
         }
         for route in &self.route {
             check_url("--route", &route.url)?;
-            // The service may have undocumented events.
-            if !events::names()
-                .chain(["webhook.test"])
-                .any(|event| route.matches(event))
-            {
-                context
-                    .out
-                    .warning(&format!("`{}` is not a documented event", route.event));
+        }
+        // The service may have undocumented events.
+        let routed = self.route.iter().map(|route| &route.event);
+        for meant in routed.chain(&self.until).chain(&self.events) {
+            let mut known = events::names().chain(["webhook.test"]);
+            if known.any(|event| receive::is_event_of(event, meant)) {
+                continue;
             }
+            let similar = nearest(meant, events::names());
+            let similar = similar.map(|name| format!("; did you mean {name}?"));
+            let similar = similar.unwrap_or_default();
+            let warning = format!("`{meant}` is not a documented event{similar}");
+            context.out.warning(&warning);
         }
         Ok(())
     }
@@ -276,10 +285,10 @@ impl Listen {
         listener: TcpListener,
         base_url: &str,
         session: Option<&Session>,
-        records: Records,
+        records: RecordedDeliveries,
         stop: &mut StopSignal,
     ) -> Result<Stop, Failure> {
-        let service = Service::from(self.service);
+        let service = self.service;
         let (check, signer, secret_file) = self.secrets(context, service, session)?;
         let (report, mut deliveries) = mpsc::unbounded_channel();
         let receiver = Receiver {
@@ -310,7 +319,8 @@ impl Listen {
                 () = &mut timed_out, if serving.is_some() => {
                     let count = awaited.unwrap_or_default();
                     let limit = context.settings.timeout.value.as_secs_f64();
-                    let problem = format!("{count} more deliveries were expected within {limit} s");
+                    let what = if count == 1 { "delivery was" } else { "deliveries were" };
+                    let problem = format!("{count} more {what} expected within {limit} s");
                     return Err(Failure::check(problem).code("deliveries_missing"));
                 }
                 signal = stop.recv() => {
@@ -406,7 +416,7 @@ impl Listen {
     ) -> Result<(), Failure> {
         let listening = Listening {
             listening: base_url,
-            service: self.service,
+            service: self.service.as_str(),
             forward_to: self.forward_to.as_deref(),
             webhook: session.map(|session| session.id.as_str()),
             secret_file: secret_file.map(|path| path.display().to_string()),
@@ -420,7 +430,7 @@ impl Listen {
                 format!("listening on {base_url}, recording only (use --forward-to to forward)")
             }
         };
-        let is_default = self.events.is_empty() && Service::from(self.service) == Service::Email;
+        let is_default = self.events.is_empty() && self.service == Service::Email;
         let is_routed = |event: &str| self.events(Service::Email).iter().any(|it| it == event);
         if session.is_some() && is_default && !TRACKING.into_iter().any(is_routed) {
             line.push_str(&format!(", without {} (--events)", TRACKING.join(" and ")));
@@ -477,9 +487,9 @@ impl Listen {
 }
 
 /// The start of a session, with a webhook or without.
-struct Start(Option<NewSession>);
+struct Start<W>(Option<NewSession<W>>);
 
-impl Preview for Start {
+impl<W: ServiceWebhook> Preview for Start<W> {
     async fn show(&self, context: &Context) -> Result<(), Failure> {
         match &self.0 {
             Some(session) => session.show(context).await,
@@ -495,7 +505,8 @@ impl Preview for Start {
 pub struct Listening<'a> {
     /// The base URL.
     listening: &'a str,
-    service: ServiceName,
+    #[schemars(extend("enum" = ["email", "extraction"]))]
+    service: &'static str,
     forward_to: Option<&'a str>,
     /// The id of the webhook of the session.
     webhook: Option<&'a str>,

@@ -13,15 +13,15 @@ use svc_sdk::email::Audience;
 use svc_sdk::extraction::Me;
 use svc_sdk::{Call, Error, List, Operation, RequestPreview, Service};
 
-use super::verify::ServiceName;
 use crate::advice::how_the_key_was_sent;
 use crate::command_line::filled;
 use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
+use crate::input::choice;
 use crate::output_schema::of;
 use crate::prepared::confirm;
-use crate::settings::{Key, key_command_entry, url_entry, url_setting_names};
+use crate::settings::{Key, Settings, Source, key_command_entry, url_entry, url_setting_names};
 use crate::urls::with_scheme;
 
 /// Check an API key and store it in the profile
@@ -32,8 +32,8 @@ use crate::urls::with_scheme;
 /// With --store-only, the key is stored without a request. To keep a key in a password manager, set
 /// email_key_command in place of a login: svc config set --help.
 ///
-/// A key belongs to the base URL that it was stored for. Before another base URL replaces that of
-/// the profile, and with it the key, a question is asked; without a terminal, --yes is needed.
+/// A key belongs to the base URL that it was stored for. svc asks before it replaces the base URL of
+/// the profile and its key; without a terminal, add --yes.
 #[derive(Args, Debug)]
 #[command(add = local(of::<LoggedIn>).calling(&[Operation::Me, Operation::AudiencesList]).of_new_profile().with_key_to_check())]
 #[command(after_long_help = "\
@@ -44,14 +44,9 @@ use crate::urls::with_scheme;
   svc login --store-only --key-file key.txt \\
       --email-url https://mail.example.com")]
 pub struct Login {
-    /// Service of the key
-    #[arg(
-        long,
-        value_name = "email|extraction",
-        hide_possible_values = true,
-        default_value = "email"
-    )]
-    service: ServiceName,
+    /// Service of the key [default: that of the URL, or email]
+    #[arg(long, value_name = "email|extraction", value_parser = choice::service(), hide_possible_values = true)]
+    service: Option<Service>,
     /// Store the key without checking it; no request is sent
     #[arg(long)]
     store_only: bool,
@@ -59,8 +54,8 @@ pub struct Login {
 
 impl Login {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let service = Service::from(self.service);
         let settings = &context.settings;
+        let service = self.service(settings)?;
         if settings.sandbox {
             return Err(Failure::usage(
                 "the sandbox has its own keys and needs no login",
@@ -142,7 +137,7 @@ impl Login {
         let path = credentials.path().display().to_string();
         let output = LoggedIn {
             profile,
-            service: self.service,
+            service: service.as_str(),
             url: &url,
             key: key.to_string(),
             mode: key.mode(),
@@ -153,12 +148,32 @@ impl Login {
         context.out.hint(&format!("stored the key in {path}"));
         Ok(())
     }
+
+    /// The service that is named, or whose URL is given. The key must not reach the other one.
+    fn service(&self, settings: &Settings) -> Result<Service, Failure> {
+        let mut service = self.service;
+        for of_url in Service::ALL {
+            let url = settings.url(*of_url);
+            if !url.is_some_and(|url| matches!(url.source, Source::Option(_))) {
+                continue;
+            }
+            if *service.get_or_insert(*of_url) != *of_url {
+                return Err(
+                    Failure::usage("a login stores the key of one service").hint(
+                        "give --email-url or --extraction-url alone, or the --service of the URL",
+                    ),
+                );
+            }
+        }
+        Ok(service.unwrap_or(Service::Email))
+    }
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct LoggedIn<'a> {
     profile: &'a str,
-    service: ServiceName,
+    #[schemars(extend("enum" = ["email", "extraction"]))]
+    service: &'static str,
     url: &'a str,
     /// The documented prefix; the rest is masked.
     key: String,
@@ -196,7 +211,7 @@ async fn confirm_replacement(
         .hint(format!(
             "keep it, and store this login in another profile: --profile NAME\n\
          or replace it: {} --yes",
-            context.typed_again()
+            context.typed_after("svc")
         )))
 }
 
@@ -231,7 +246,7 @@ async fn read_key(context: &Context, service: Service) -> Result<Key, Failure> {
             }
         }
     }
-    let bytes = context.inputs.stdin(&context.out, "login")?;
+    let bytes = context.stdin("login")?;
     Key::parse(&String::from_utf8_lossy(&bytes), "standard input")
 }
 
@@ -286,7 +301,7 @@ impl Probe {
             Self::Audiences(call) => context.send(call, PROGRESS).await.map(|_| None),
         };
         match found {
-            Err(failure) if failure.details().status == Some(403) => Ok(None),
+            Err(failure) if failure.status == Some(403) => Ok(None),
             found => found,
         }
     }
@@ -299,7 +314,7 @@ fn next_step(context: &Context, failure: Failure, service: Service, url: &str) -
             let copy = format!(
                 "is it a key of the {service} service? copy it again from the service's dashboard"
             );
-            match how_the_key_was_sent(failure.details(), context) {
+            match how_the_key_was_sent(&failure, context) {
                 Some(scheme) => {
                     let conform = format!("{scheme} --email-url {url} --key-file PATH");
                     failure.hint(format!("{conform}\n{copy}"))
@@ -325,8 +340,8 @@ fn next_step(context: &Context, failure: Failure, service: Service, url: &str) -
   svc logout --service extraction --profile staging")]
 pub struct Logout {
     /// Delete only the key of this service
-    #[arg(long, value_name = "email|extraction", hide_possible_values = true)]
-    service: Option<ServiceName>,
+    #[arg(long, value_name = "email|extraction", value_parser = choice::service(), hide_possible_values = true)]
+    service: Option<Service>,
 }
 
 impl Logout {
@@ -341,29 +356,23 @@ impl Logout {
         let _lock = context.settings.lock()?;
         let mut credentials = context.settings.credentials()?;
         let services = match self.service {
-            Some(service) => vec![Service::from(service)],
-            None => vec![Service::Email, Service::Extraction],
+            Some(service) => vec![service],
+            None => Service::ALL.to_vec(),
         };
-        let forgotten = services
-            .into_iter()
-            .filter(|service| credentials.forget(profile, *service))
-            .collect::<Vec<_>>();
-        if !forgotten.is_empty() {
-            credentials.save()?;
+        let mut deleted = Vec::new();
+        for service in services {
+            if credentials.forget(profile, service) {
+                deleted.push(service.as_str());
+            }
         }
-        let sentence = if forgotten.is_empty() {
-            format!("profile `{profile}` has no stored key")
-        } else {
-            let names = forgotten
-                .iter()
-                .map(|service| service.as_str())
-                .collect::<Vec<_>>();
-            format!(
-                "deleted the {} key of profile `{profile}`",
-                names.join(" and the ")
-            )
+        let sentence = match deleted.is_empty() {
+            true => format!("profile `{profile}` has no stored key"),
+            false => {
+                credentials.save()?;
+                let names = deleted.join(" and the ");
+                format!("deleted the {names} key of profile `{profile}`")
+            }
         };
-        let deleted = forgotten.into_iter().map(ServiceName::from).collect();
         context.out.done(&sentence, &LoggedOut { profile, deleted })
     }
 }
@@ -372,5 +381,5 @@ impl Logout {
 pub struct LoggedOut<'a> {
     profile: &'a str,
     /// The services whose keys were deleted.
-    deleted: Vec<ServiceName>,
+    deleted: Vec<&'static str>,
 }

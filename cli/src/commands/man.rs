@@ -92,7 +92,7 @@ fn page(command: &Command) -> std::io::Result<Vec<u8>> {
     let texts = texts.into_iter().flatten().map(ToString::to_string);
     let lines = texts.collect::<Vec<_>>().join("\n\n");
     let mut roff = Roff::default();
-    roff.control("SH", ["EXTRA"]).control("nf", []);
+    roff.control("SH", ["EXAMPLES"]).control("nf", []);
     for line in lines.lines() {
         roff.text([roman(line)]);
     }

@@ -12,7 +12,7 @@ use crate::command_spec::local;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::{Column, Show, View};
+use crate::output::{Column, View};
 use crate::output_schema::of;
 use crate::prepared::confirm;
 use crate::settings::{key_command_entry, unknown_profile};
@@ -27,7 +27,7 @@ group! {
 
 const VIEW: View = View(&[
     Column::text("NAME", "/name"),
-    Column::new("ACTIVE", "/active", Show::Flag),
+    Column::flag("ACTIVE", "/active"),
     Column::id("EMAIL URL", "/email_url"),
     Column::text("EMAIL KEY", "/email_key"),
     Column::id("EXTRACTION URL", "/extraction_url"),

@@ -10,18 +10,18 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use clap::{Args, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
-use svc_sdk::Service;
 
 use crate::command_spec::changes;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT};
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::input::at::Direction;
-use crate::output::{Column, Format, Show, View};
+use crate::input::choice::service_named;
+use crate::output::{Column, Format, View};
 use crate::output_schema::{any_of, of};
 use crate::prepared::Prepared;
-use crate::recorded::{RecordedDelivery, Records};
+use crate::recorded::{RecordedDeliveries, RecordedDelivery};
 use crate::signing::{given_or_profile_secret, read_secret, usable};
 use crate::times;
 use crate::urls::check_url;
@@ -31,15 +31,15 @@ const VIEW: View = View(&[
     Column::text("EVENT", "/event"),
     Column::text("TO", "/to").droppable(),
     Column::id("EVENT ID", "/event_id").droppable(),
-    Column::new("STATUS", "/status", Show::HttpStatus),
-    Column::new("DURATION MS", "/duration_ms", Show::Number),
+    Column::http_status("STATUS", "/status"),
+    Column::number("DURATION MS", "/duration_ms"),
     Column::prose("PROBLEM", "/problem"),
 ]);
 
 const RECORDED: View = View(&[
     Column::id("ID", "/id"),
     Column::text("EVENT", "/event"),
-    Column::new("RECEIVED", "/received_at", Show::Time),
+    Column::time("RECEIVED", "/received_at"),
     Column::id("EVENT ID", "/event_id").droppable(),
     Column::text("FORWARDED TO", "/forwarded_to").droppable(),
 ]);
@@ -81,7 +81,7 @@ pub struct Replay {
     #[arg(long, conflicts_with_all = ["to", "secret_file", "ids", "last"])]
     list: bool,
     /// URL of the application [default: the original one]
-    #[arg(long, alias = "url", value_name = "URL")]
+    #[arg(long, aliases = ["url", "forward-to"], value_name = "URL")]
     to: Option<String>,
     /// Signing secret file [default: that of `svc listen`]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
@@ -99,7 +99,7 @@ impl Replay {
             )
             .hint("list the recorded deliveries: svc replay --list"));
         }
-        let records = Records::in_dir(&context.settings.data_dir);
+        let records = RecordedDeliveries::in_dir(&context.settings.data_dir);
         let mut recorded = match self.ids.as_slice() {
             [] => {
                 let (all, problems) = records.all()?;
@@ -120,6 +120,10 @@ impl Replay {
         if self.list {
             let none = "no deliveries are recorded; svc listen records them";
             return context.out.list(&recorded, RECORDED, none);
+        }
+        if self.last && recorded.is_empty() {
+            return Err(Failure::new(Kind::NotFound, "no deliveries are recorded")
+                .hint("svc listen records them"));
         }
         if self.last {
             recorded.drain(..recorded.len().saturating_sub(1));
@@ -162,9 +166,7 @@ impl Replay {
         for delivery in &deliveries {
             delivery.check_guard(context)?;
         }
-        let Some(deliveries) = Prepared::new(deliveries).decide(context).await? else {
-            return Ok(());
-        };
+        let deliveries = Prepared::new(deliveries).decide(context).await?;
         let urls = deliveries.iter().map(|delivery| delivery.url.as_str());
         let deliverer = Deliverer::to(context, urls)?;
         let (total, mut results, mut failed) = (recorded.len(), Vec::new(), Vec::new());
@@ -221,10 +223,6 @@ impl Replay {
                     record.id
                 ))
             })?;
-        let service = match record.service.as_str() {
-            "extraction" => Service::Extraction,
-            _ => Service::Email,
-        };
         let secret = match (&self.secret_file, &record.secret_file) {
             (None, Some(path)) => {
                 let what = format!("the recorded secret of {}", record.id);
@@ -235,7 +233,7 @@ impl Replay {
             (given, _) => given_or_profile_secret(context, given.as_deref())?,
         };
         let mut delivery = record.to_delivery(to)?;
-        delivery.sign(service, &secret);
+        delivery.sign(service_named(&record.service), &secret);
         Ok(delivery)
     }
 }

@@ -7,7 +7,6 @@ pub mod due;
 pub mod emails;
 pub mod exec;
 pub mod faults;
-pub mod follow;
 pub mod keys;
 pub mod messages;
 pub mod open;

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
+use svc_sdk::Service;
 
-use super::verify::ServiceName;
 use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::input::choice;
 use crate::output_schema::of;
 use crate::signing::{read_secret, sign, usable};
 
@@ -26,8 +27,8 @@ use crate::signing::{read_secret, sign, usable};
       body.json)\"")]
 pub struct Sign {
     /// Service whose signature to compute
-    #[arg(long, value_name = "email|extraction", hide_possible_values = true)]
-    service: ServiceName,
+    #[arg(long, value_name = "email|extraction", value_parser = choice::service(), hide_possible_values = true)]
+    service: Service,
     /// File with the signing secret
     ///
     /// One line break at the end of the file is ignored.
@@ -42,8 +43,8 @@ impl Sign {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let secret = read_secret(context, "--secret-file", &self.secret_file)?;
         let secret = usable("--secret-file", &secret)?;
-        let body = context.inputs.bytes(&context.out, "BODY", &self.body)?;
-        let (header, signature) = sign(self.service.into(), &secret, &body);
+        let body = context.bytes("BODY", &self.body)?;
+        let (header, signature) = sign(self.service, &secret, &body);
         let line = format!("{header}: {signature}");
         let output = Output {
             header,

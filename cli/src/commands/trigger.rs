@@ -3,6 +3,7 @@
 //! email. The delivery is made before it is shown or sent, and again after the event, when that ID
 //! is known. A response other than 2xx is a failed check. `crate::deliver` posts it.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
@@ -21,7 +22,7 @@ use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT};
 use crate::events;
 use crate::failure::Failure;
 use crate::input::{json_or_text, read_json};
-use crate::output::{Column, Show, View, to_value};
+use crate::output::{Column, View, to_value};
 use crate::output_schema::of;
 use crate::prepared::{Prepared, Preview};
 use crate::resource::{Names, Resource};
@@ -33,8 +34,8 @@ const VIEW: View = View(&[
     Column::text("EVENT", "/event"),
     Column::id("EMAIL ID", "/email_id"),
     Column::text("TO", "/to"),
-    Column::new("STATUS", "/status", Show::HttpStatus),
-    Column::new("DURATION MS", "/duration_ms", Show::Number),
+    Column::http_status("STATUS", "/status"),
+    Column::number("DURATION MS", "/duration_ms"),
 ]);
 
 /// Send a signed test event to an application
@@ -63,7 +64,7 @@ pub struct Trigger {
     /// URL of the application
     ///
     /// Required, except with --sandbox.
-    #[arg(long, alias = "url", value_name = "URL")]
+    #[arg(long, aliases = ["url", "forward-to"], value_name = "URL")]
     to: Option<String>,
     /// File with the signing secret
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
@@ -75,7 +76,7 @@ pub struct Trigger {
     set: Vec<String>,
     /// Whole body: JSON, @file or - for stdin
     #[arg(long, value_name = "JSON|@FILE|-", requires = "to", add = at_file())]
-    payload: Option<String>,
+    payload: Option<OsString>,
 }
 
 impl Trigger {
@@ -103,28 +104,17 @@ impl Trigger {
             true => Some(Happening::new(context, &self.event, &body).await?),
             false => None,
         };
-        let signer = match self.to.is_some() {
-            true => Some(given_or_profile_secret(
-                context,
-                self.secret_file.as_deref(),
-            )?),
-            false => None,
-        };
-        let delivery = match (&self.to, &signer) {
-            (Some(to), Some(secret)) => {
-                let delivery = signed(to, service, &body, secret);
-                delivery.check_guard(context)?;
-                Some(delivery)
+        let signed = match &self.to {
+            Some(to) => {
+                let secret = given_or_profile_secret(context, self.secret_file.as_deref())?;
+                let signed = Signed::new(to, service, &body, secret);
+                signed.delivery.check_guard(context)?;
+                Some(signed)
             }
-            _ => None,
+            None => None,
         };
-        let triggering = Triggering {
-            happening,
-            delivery,
-        };
-        let Some(triggering) = Prepared::new(triggering).decide(context).await? else {
-            return Ok(());
-        };
+        let triggering = Triggering { happening, signed };
+        let triggering = Prepared::new(triggering).decide(context).await?;
         if self.to.is_none() {
             match service {
                 Service::Email => warn_if_unheard::<email::Webhook>(context, &self.event).await,
@@ -144,7 +134,10 @@ impl Trigger {
             status: None,
             duration_ms: None,
         };
-        let (Some(to), Some(mut delivery), Some(secret)) = (&self.to, triggering.delivery, &signer)
+        let Some(Signed {
+            mut delivery,
+            secret,
+        }) = triggering.signed
         else {
             context.out.one(&triggered, VIEW)?;
             let list = context.svc("sandbox deliveries list --event {}", &[&self.event]);
@@ -153,7 +146,7 @@ impl Trigger {
         };
         // The id of the email is known only now.
         if happened {
-            delivery = signed(to, service, &body, secret);
+            delivery = Signed::new(&delivery.url, service, &body, secret).delivery;
         }
         let id = body.get("id").cloned().unwrap_or_default();
         if self.secret_file.is_none() {
@@ -162,7 +155,7 @@ impl Trigger {
                 .note("signed with the secret of `svc listen --print-secret`");
         }
         let progress = context.out.progress("delivering");
-        let deliverer = Deliverer::to(context, [to.as_str()])?;
+        let deliverer = Deliverer::to(context, [delivery.url.as_str()])?;
         let response = deliverer
             .post(&delivery, RESPONSE_TIMEOUT)
             .await
@@ -170,10 +163,7 @@ impl Trigger {
                 // The id helps to find out whether the delivery arrived.
                 let mut failure = Failure::from(none);
                 let id = id.as_str().unwrap_or_default();
-                failure
-                    .details_mut()
-                    .message
-                    .insert_str(0, &format!("event {id}: "));
+                failure.message.insert_str(0, &format!("event {id}: "));
                 failure
             })?;
         drop(progress);
@@ -185,24 +175,32 @@ impl Trigger {
     }
 }
 
-fn signed(to: &str, service: Service, body: &Value, secret: &Secret) -> Delivery {
-    let headers = events::headers(service, body);
-    let mut delivery = Delivery::new(to, headers, body.to_string());
-    delivery.sign(service, secret);
-    delivery
+/// A delivery, and the secret that has signed it.
+struct Signed {
+    delivery: Delivery,
+    secret: Secret,
+}
+
+impl Signed {
+    fn new(to: &str, service: Service, body: &Value, secret: Secret) -> Self {
+        let headers = events::headers(service, body);
+        let mut delivery = Delivery::new(to, headers, body.to_string());
+        delivery.sign(service, &secret);
+        Self { delivery, secret }
+    }
 }
 
 /// What is about to happen in the sandbox, and what is delivered.
 struct Triggering {
     happening: Option<Happening>,
-    delivery: Option<Delivery>,
+    signed: Option<Signed>,
 }
 
 impl Preview for Triggering {
     /// The delivery, which the application gets; without one, the request that makes the event happen.
     async fn show(&self, context: &Context) -> Result<(), Failure> {
-        match (&self.delivery, &self.happening) {
-            (Some(delivery), _) => delivery.show(context).await,
+        match (&self.signed, &self.happening) {
+            (Some(signed), _) => signed.delivery.show(context).await,
             (None, Some(happening)) => happening.show(context).await,
             (None, None) => Ok(()),
         }

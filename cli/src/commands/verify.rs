@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_sdk::Service;
@@ -12,6 +12,7 @@ use crate::command_spec::local;
 use crate::context::Context;
 use crate::diagnose::{Check, Mistake};
 use crate::failure::Failure;
+use crate::input::choice;
 use crate::output_schema::of;
 use crate::signing::read_secret;
 
@@ -32,8 +33,8 @@ pub struct Verify {
     /// Service that sent the delivery
     ///
     /// The email service sends Mail-Signature, the extraction service X-Service-Signature.
-    #[arg(long, value_name = "email|extraction", hide_possible_values = true)]
-    service: ServiceName,
+    #[arg(long, value_name = "email|extraction", value_parser = choice::service(), hide_possible_values = true)]
+    service: Service,
     /// File with the signing secret
     ///
     /// One line break at the end of the file is ignored.
@@ -47,34 +48,6 @@ pub struct Verify {
     body: PathBuf,
 }
 
-/// One of the two services.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ServiceName {
-    #[value(help = "The email-sending service (Mail-Signature)")]
-    Email,
-    #[value(help = "The document-extraction service (X-Service-Signature)")]
-    Extraction,
-}
-
-impl From<ServiceName> for Service {
-    fn from(name: ServiceName) -> Self {
-        match name {
-            ServiceName::Email => Self::Email,
-            ServiceName::Extraction => Self::Extraction,
-        }
-    }
-}
-
-impl From<Service> for ServiceName {
-    fn from(service: Service) -> Self {
-        match service {
-            Service::Email => Self::Email,
-            _ => Self::Extraction,
-        }
-    }
-}
-
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
     verified: bool,
@@ -83,8 +56,8 @@ pub struct Output {
 impl Verify {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let secret = read_secret(context, "--secret-file", &self.secret_file)?;
-        let check = Check::new(self.service.into(), secret)?;
-        let body = context.inputs.bytes(&context.out, "BODY", &self.body)?;
+        let check = Check::new(self.service, secret)?;
+        let body = context.bytes("BODY", &self.body)?;
         let value = header_value(check.service, &self.signature)?;
         match check.verify(
             Signature::parse(check.service, value),
@@ -122,10 +95,7 @@ fn header_value(service: webhook_verify::Service, signature: &str) -> Result<&st
 fn explained(error: Rejection, mistakes: &[&Mistake]) -> Failure {
     let mut failure = Failure::check(error.to_string()).code("signature_mismatch");
     let field = |mistake: &&Mistake| (mistake.code.to_owned(), mistake.description.to_owned());
-    failure
-        .details_mut()
-        .fields
-        .extend(mistakes.iter().map(field));
+    failure.fields.extend(mistakes.iter().map(field));
     let advice = mistakes
         .iter()
         .map(|mistake| mistake.advice)

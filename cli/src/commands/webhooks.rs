@@ -7,19 +7,18 @@
 use std::marker::PhantomData;
 
 use clap::Args;
-use clap_complete::engine::ArgValueCandidates;
 use serde_json::{Value, json};
 use svc_sdk::email::{NewWebhook, Webhook, WebhookUpdate};
-use svc_sdk::{Call, Deleted, EmailClient, List, ListStream, Operation, Secret};
+use svc_sdk::{Call, Deleted, EmailClient, ListStream, Operation, Secret};
 
 use crate::command_spec::{changes, creates};
 use crate::complete::Values;
 use crate::context::{Context, PLAIN};
 use crate::failure::{Failure, Kind};
 use crate::output;
-use crate::output::{Column, Show, View};
+use crate::output::{Column, View};
 use crate::output_schema::{webhook, webhook_test};
-use crate::resource::{Anywhere, Delete, Get, ListAll, Names, Resource};
+use crate::resource::{Anywhere, Delete, Get, ListAll, Resource, id_of};
 use crate::urls::check_url;
 
 group! {
@@ -43,11 +42,11 @@ impl Resource for Webhook {
     const CREATE: &'static str = "create URL --event email.delivered";
     const LISTS: &'static [Operation] = &[Operation::WebhooksList];
     const DELETES: &'static [Operation] = &[Operation::WebhooksDelete];
-    const COMPLETED: fn() -> ArgValueCandidates = || Values::Webhook.candidates();
+    const COMPLETED: Values = Values::Webhook;
     const SCHEMA: fn() -> Value = webhook;
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
-        Column::new("ACTIVE", "/active", Show::Flag),
+        Column::flag("ACTIVE", "/active"),
         Column::text("URL", "/url").key(),
         Column::prose("EVENTS", "/events"),
         Column::id("SIGNING SECRET", "/signingSecret"),
@@ -55,10 +54,6 @@ impl Resource for Webhook {
 
     async fn client(context: &Context) -> Result<EmailClient, Failure> {
         context.email_client().await
-    }
-
-    fn list(client: &EmailClient) -> Option<Call<List<Self>>> {
-        Some(client.webhooks().list())
     }
 
     fn stream(client: &EmailClient) -> Option<ListStream<Self>> {
@@ -124,16 +119,15 @@ impl<W: ServiceWebhook> CreateWebhook<W> {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         check_url("URL", &self.url)?;
         let call = W::create(&W::client(context).await?, &self.url, self.event);
-        if let Some(webhook) = context.call(call, "creating").await? {
-            let mut value = output::to_value(&webhook)?;
-            if let Some((field, secret)) = webhook.secret() {
-                value[field] = secret.expose().into();
-            }
-            context.out.one(&value, W::VIEW)?;
-            context
-                .out
-                .hint("store the signing secret now: the service does not show it again");
+        let webhook = context.call(call, "creating").await?;
+        let mut value = output::to_value(&webhook)?;
+        if let Some((field, secret)) = webhook.secret() {
+            value[field] = secret.expose().into();
         }
+        context.out.one(&value, W::VIEW)?;
+        context
+            .out
+            .hint("store the signing secret now: the service does not show it again");
         Ok(())
     }
 }
@@ -176,15 +170,10 @@ impl Update {
                 .hint("give at least one of --url, --event, --active"));
         }
         let client = context.email_client().await?;
-        let id = Names::<Webhook>::new(context, &client)
-            .target(&self.id)
-            .await?
-            .id;
+        let id = id_of::<Webhook>(context, &client, &self.id).await?;
         let call = client.webhooks().update(&id, &update);
-        if let Some(webhook) = context.call(call, "updating").await? {
-            context.out.one(&webhook, Webhook::VIEW)?;
-        }
-        Ok(())
+        let webhook = context.call(call, "updating").await?;
+        context.out.one(&webhook, Webhook::VIEW)
     }
 }
 
@@ -203,14 +192,9 @@ pub struct Test {
 impl Test {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
-        let id = Names::<Webhook>::new(context, &client)
-            .target(&self.id)
-            .await?
-            .id;
+        let id = id_of::<Webhook>(context, &client, &self.id).await?;
         let call = client.webhooks().test(&id);
-        let Some(test) = context.call(call, "testing").await? else {
-            return Ok(());
-        };
+        let test = context.call(call, "testing").await?;
         context.out.one(&test, PLAIN)?;
         let (code, problem) = match test.status.map(|status| status.as_u16()) {
             Some(200..=299) => return Ok(()),

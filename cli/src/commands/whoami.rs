@@ -14,7 +14,7 @@ use crate::command_spec::reads;
 use crate::context::Context;
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
-use crate::output::{Column, Show, View, fields_beside};
+use crate::output::{Column, View, fields_beside};
 use crate::output_schema::me_fields;
 use crate::output_schema::of;
 use crate::prepared::{Prepared, Preview};
@@ -23,17 +23,13 @@ const VIEW: View = View(&[
     Column::text("PROFILE", "/profile"),
     Column::text("ORGANIZATION", "/extraction/organization/name"),
     Column::id("ORGANIZATION ID", "/extraction/organization/id"),
-    Column::new(
-        "BALANCE",
-        "/extraction/organization/balance_cents",
-        Show::Cents,
-    ),
+    Column::cents("BALANCE", "/extraction/organization/balance_cents"),
     Column::text("EXTRACTION URL", "/extraction/url"),
     Column::text("EXTRACTION KEY", "/extraction/key"),
     Column::text("EXTRACTION SCOPE", "/extraction/auth/scope"),
     Column::text("EMAIL URL", "/email/url"),
     Column::text("EMAIL KEY", "/email/key"),
-    Column::new("EMAIL KEY ACCEPTED", "/email/accepted", Show::Flag),
+    Column::flag("EMAIL KEY ACCEPTED", "/email/accepted"),
 ]);
 
 /// Show the organization and scope of the current keys
@@ -81,9 +77,7 @@ impl Whoami {
                 .endpoint(services.into_iter().find(has_url).unwrap_or(Service::Email))
                 .await?;
         }
-        let Some(keys) = Prepared::new(keys).decide(context).await? else {
-            return Ok(());
-        };
+        let keys = Prepared::new(keys).decide(context).await?;
         let mut refused = None;
         for key in keys {
             let probed = key.probe.send(context).await;

@@ -11,57 +11,39 @@ use svc_sdk::{Call, Error, ErrorKind, List, ListStream, Operation, RawResponse};
 use super::Context;
 use crate::command_line;
 use crate::command_spec::Effect;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::prepared::Prepared;
 use crate::settings::Source;
 use crate::stop::StopSignal;
 
-/// Of a request by method and path: whether it may be repeated, and what is done with an error.
-type Raw<'a> = (bool, &'a dyn Fn(&Error));
-
 impl Context {
     /// Shows or sends a request, with the options of this command: [`Prepared::decide`].
-    pub async fn call<T: 'static>(&self, call: Call<T>, what: &str) -> Result<Option<T>, Failure> {
-        self.call_prepared(Prepared::new(self.with_options(call)), what)
-            .await
-    }
-
-    /// Shows or sends a request that is ready.
-    pub async fn call_prepared<T: 'static>(
-        &self,
-        call: Prepared<Call<T>>,
-        what: &str,
-    ) -> Result<Option<T>, Failure> {
-        let Some(call) = call.decide(self).await? else {
-            return Ok(None);
-        };
-        self.send(call, what).await.map(Some)
+    pub async fn call<T: 'static>(&self, call: Call<T>, what: &str) -> Result<T, Failure> {
+        let call = Prepared::new(self.with_options(call)).decide(self).await?;
+        self.send(call, what).await
     }
 
     /// Sends a request as it is.
     pub async fn send<T: 'static>(&self, call: Call<T>, what: &str) -> Result<T, Failure> {
         let _progress = self.out.progress(what);
-        self.traced(call, None).await
+        self.sent(call).await
     }
 
     /// As [`send`](Self::send), for a request that is not one of the SDK's operations. `retry_safe` says
-    /// whether sending it twice does no more than sending it once. `failed` gets the error, which has the
-    /// response.
+    /// whether sending it twice does no more than sending it once.
     pub async fn send_raw(
         &self,
         call: Call<RawResponse>,
         retry_safe: bool,
         what: &str,
-        failed: &dyn Fn(&Error),
-    ) -> Result<RawResponse, Failure> {
+    ) -> Result<RawResponse, Error> {
         let _progress = self.out.progress(what);
-        self.traced(call.idempotent(retry_safe), Some((retry_safe, failed)))
-            .await
+        self.tracked(call.idempotent(retry_safe), retry_safe).await
     }
 
     /// Runs a call with the options of this command.
     pub async fn run<T: 'static>(&self, call: Call<T>) -> Result<T, Failure> {
-        self.traced(self.with_options(call), None).await
+        self.sent(self.with_options(call)).await
     }
 
     /// Reads a whole list, or the part of it that the service says how to get.
@@ -71,6 +53,22 @@ impl Context {
     ) -> Result<List<T>, Failure> {
         let read = async { list.into_list().await.map_err(|error| self.failure(error)) };
         self.within_timeout(read).await
+    }
+
+    /// Reads all pages within `--timeout`: a service could go on with new pages for ever.
+    pub async fn within_timeout<T>(
+        &self,
+        reading: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let limit = self.settings.timeout.value;
+        let read = tokio::time::timeout(limit, reading).await;
+        read.unwrap_or_else(|_| {
+            let limit = limit.as_secs_f64();
+            let problem = format!("the list did not end within {limit} s, over all of its pages");
+            Err(Failure::new(Kind::Unavailable, problem)
+                .code("timeout")
+                .hint("allow more time: --timeout 5m"))
+        })
     }
 
     /// A call with the options of this command.
@@ -84,24 +82,20 @@ impl Context {
         }
     }
 
-    async fn traced<T: 'static>(&self, call: Call<T>, raw: Option<Raw<'_>>) -> Result<T, Failure> {
+    async fn sent<T: 'static>(&self, call: Call<T>) -> Result<T, Failure> {
+        let retry_safe = call.operation().map(Operation::is_idempotent);
+        let retry_safe = retry_safe.unwrap_or(self.command.effect == Effect::Reads);
+        let sent = self.tracked(call, retry_safe).await;
+        sent.map_err(|error| self.failure(error))
+    }
+
+    async fn tracked<T: 'static>(&self, call: Call<T>, retry_safe: bool) -> Result<T, Error> {
         let operation = call.operation();
-        let changes = !raw
-            .map(|(retry_safe, _)| retry_safe)
-            .or(operation.map(Operation::is_idempotent))
-            .unwrap_or(self.command.effect == Effect::Reads);
         let response = call.into_future();
-        let result = match changes {
-            true => self.changes.track(operation, response).await,
-            false => response.await,
-        };
-        result.map_err(|error| match raw {
-            Some((retry_safe, failed)) => {
-                failed(&error);
-                Failure::from_sdk(&error, retry_safe)
-            }
-            None => self.failure(error),
-        })
+        match retry_safe {
+            true => response.await,
+            false => self.changes.track(operation, response).await,
+        }
     }
 
     /// Converts the error of a call. The response without an id is shown: it may tell the reader what

@@ -240,13 +240,10 @@ impl Context {
         };
         let is_issued = sandbox.has_issued(given.value.expose()).await?;
         let (key, what) = match is_issued {
-            true => (
-                given.value,
-                "this sandbox has issued the key, which is used",
-            ),
+            true => (given.value, "issued by this sandbox, so it is used"),
             false => (
                 seeded,
-                "not a key of this sandbox, and not sent to it: the seeded one is used",
+                "not a key of this sandbox, so it is not sent; the seeded key is used",
             ),
         };
         Ok((key, Some(format!("{}: {what}", given.source))))
@@ -272,7 +269,7 @@ impl Context {
         let Some(path) = &self.settings.key_file else {
             return Ok(None);
         };
-        let bytes = self.inputs.private(&self.out, "--key-file", path)?;
+        let bytes = self.private_bytes("--key-file", path)?;
         Key::parse(&String::from_utf8_lossy(&bytes), "--key-file").map(Some)
     }
 

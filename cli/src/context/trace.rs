@@ -4,16 +4,15 @@
 //! printed at all, because nothing in it can be masked. `masked_message` masks a message for a
 //! report. `clients.rs` connects `attempt` with the SDK.
 
-use std::borrow::Cow;
-
+use reqwest::header::HeaderValue;
 use serde_json::Value;
 use svc_sdk::Attempt;
 
 use crate::output::Tracer;
 use crate::settings::key::masked;
 
-/// The part of a body that `-vv` prints, in bytes.
-const MAX_TRACED_BODY: usize = 4096;
+/// The part of a body that is shown, in bytes.
+const MAX_SHOWN_BODY: usize = 4096;
 
 /// Prints the two lines of `--verbose` for an attempt, the request and its result; with `-vv`, after
 /// each its headers and its body.
@@ -21,12 +20,10 @@ pub(super) fn attempt(tracer: &Tracer, attempt: &Attempt<'_>) {
     tracer.trace(&format!("> {} {}", attempt.method, masked(attempt.url)));
     if tracer.shows_bodies {
         let request = attempt.request();
-        let headers = request.headers.iter();
-        let headers = headers.map(|(name, value)| (name.as_str(), value.as_str().into()));
         let body = request
             .body()
             .unwrap_or_else(|error| format!("({error})").into());
-        message(tracer, '>', headers, &body);
+        message(tracer, '>', request.headers.iter().cloned(), &body);
     }
     let status = match (attempt.status, attempt.failure) {
         (Some(status), _) => status.as_u16().to_string(),
@@ -46,60 +43,65 @@ pub(super) fn attempt(tracer: &Tracer, attempt: &Attempt<'_>) {
     ));
     if tracer.shows_bodies {
         let headers = attempt.response_headers().into_iter().flatten();
-        let headers =
-            headers.map(|(name, value)| (name.as_str(), String::from_utf8_lossy(value.as_bytes())));
+        let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        let headers = headers.map(|(name, value)| (name.to_string(), text(value)));
         message(tracer, '<', headers, attempt.response_body());
     }
 }
 
 /// Prints the headers and the body of a message, without its secrets.
-fn message<'a>(
+fn message(
     tracer: &Tracer,
     mark: char,
-    headers: impl Iterator<Item = (&'a str, Cow<'a, str>)>,
+    headers: impl Iterator<Item = (String, String)>,
     body: &[u8],
 ) {
+    let (headers, text) = masked_message(headers, body);
     for (name, value) in headers {
-        // The key itself is masked by the SDK, after its documented prefix.
-        let is_secret = is_secret_name(name) && !value.ends_with("***");
-        let value = if is_secret {
-            "***".into()
-        } else {
-            masked(&value)
-        };
         tracer.trace(&format!("{mark} {name}: {value}"));
     }
-    if body.is_empty() {
-        return;
-    }
-    let text = match serde_json::from_slice::<Value>(body) {
-        Ok(mut value) => {
-            redact(&mut value);
-            value.to_string()
-        }
-        // The service may have cut it, and it may contain a secret.
-        Err(_)
-            if body
-                .trim_ascii_start()
-                .first()
-                .is_some_and(|first| b"{[\"".contains(first)) =>
-        {
-            return tracer.trace(&format!("{mark} ({} bytes, not valid JSON)", body.len()));
-        }
-        Err(_) => masked(&String::from_utf8_lossy(body)).into_owned(),
-    };
     let text = tracer.without_secrets(&text);
-    let shown = text
-        .char_indices()
-        .map(|(at, _)| at)
-        .find(|at| *at >= MAX_TRACED_BODY);
-    let shown = &text[..shown.unwrap_or(text.len())];
+    let shown = beginning(&text);
     shown
         .lines()
         .for_each(|line| tracer.trace(&format!("{mark} {line}")));
     if shown.len() < text.len() {
         tracer.trace(&format!("{mark} … ({} bytes in all)", body.len()));
     }
+}
+
+/// The part of a body that is shown.
+pub fn beginning(text: &str) -> &str {
+    let mut boundaries = text.char_indices().map(|(at, _)| at);
+    let end = boundaries.find(|at| *at >= MAX_SHOWN_BODY);
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// The headers and the body of a message, without its secrets.
+pub fn masked_message(
+    headers: impl Iterator<Item = (String, String)>,
+    body: &[u8],
+) -> (Vec<(String, String)>, String) {
+    let mask = |(name, value): (String, String)| {
+        // The key itself is masked by the SDK, after its documented prefix.
+        let is_secret = is_secret_name(&name) && !value.ends_with("***");
+        let value = match is_secret {
+            true => "***".to_owned(),
+            false => masked(&value).into_owned(),
+        };
+        (name, value)
+    };
+    let starts_as_json = matches!(body.trim_ascii_start().first(), Some(b'{' | b'[' | b'"'));
+    let text = match serde_json::from_slice::<Value>(body) {
+        Ok(mut value) => {
+            redact(&mut value);
+            value.to_string()
+        }
+        // The service may have cut it, and it may contain a secret.
+        Err(_) if starts_as_json => format!("({} bytes, not valid JSON)", body.len()),
+        Err(_) => masked(&String::from_utf8_lossy(body)).into_owned(),
+    };
+    (headers.map(mask).collect(), text)
 }
 
 /// Replaces the secrets in JSON: the values of fields with such a name, and what looks like a key or
@@ -117,31 +119,6 @@ fn redact(value: &mut Value) {
         }),
         _ => {}
     }
-}
-
-/// The headers and the body of a message, without its secrets.
-pub fn masked_message(
-    headers: impl Iterator<Item = (String, String)>,
-    body: &[u8],
-) -> (Vec<(String, String)>, String) {
-    let mask = |(name, value): (String, String)| {
-        let is_secret = is_secret_name(&name) && !value.ends_with("***");
-        let value = if is_secret {
-            "***".to_owned()
-        } else {
-            masked(&value).into_owned()
-        };
-        (name, value)
-    };
-    let text = match serde_json::from_slice::<Value>(body) {
-        Ok(mut value) => {
-            redact(&mut value);
-            value.to_string()
-        }
-        Err(_) => masked(&String::from_utf8_lossy(body)).into_owned(),
-    };
-    let text = text.chars().take(MAX_TRACED_BODY).collect();
-    (headers.map(mask).collect(), text)
 }
 
 fn is_secret_name(name: &str) -> bool {

@@ -9,7 +9,7 @@ use chrono::{
 use super::duration;
 use super::iso8601::Iso8601;
 
-const FORMATS: &str = "use ISO 8601 (2026-12-01T09:00+01:00), a day (2026-12-01, tomorrow), `tomorrow 9am`, `friday 14:00`, `+2h` or `1d ago`; the longest offset is 36525d, there are no months and years, m means minutes";
+const FORMATS: &str = "use ISO 8601 (2026-12-01T09:00+01:00), a day (2026-12-01, tomorrow), `tomorrow 9am`, `friday 14:00`, `+2h` or `1d ago`; the longest offset is 36525d; months and years are not supported, `m` means minutes";
 
 /// The direction of an offset without a sign, such as `2h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -294,8 +294,14 @@ mod tests {
     #[test]
     fn a_time_has_the_units_and_the_limit_of_a_duration() {
         for (text, problem) in [
-            ("1M", "no months and years, m means minutes"),
-            ("in 2 months", "no months and years, m means minutes"),
+            (
+                "1M",
+                "months and years are not supported, `m` means minutes",
+            ),
+            (
+                "in 2 months",
+                "months and years are not supported, `m` means minutes",
+            ),
             ("9999999w", "the longest offset is 36525d"),
         ] {
             assert!(at(text).contains(problem), "{text}: {}", at(text));

@@ -18,7 +18,7 @@ const DAY: u64 = 86_400 * SECOND;
 /// The longest duration, in milliseconds: a time this far from now still has a year of four digits.
 const MAX: u64 = 36_525 * DAY;
 
-const GRAMMAR: &str = "use whole numbers with ms, s, m, h, d or w, such as 500ms, 30s, 5m or 1h30m; there are no months and years, m means minutes";
+const GRAMMAR: &str = "use whole numbers with ms, s, m, h, d or w, such as 500ms, 30s, 5m or 1h30m; months and years are not supported, `m` means minutes";
 
 /// Parses a duration, as clap's `value_parser`. A `+` before it is allowed, as in times.
 pub fn parse(text: &str) -> Result<Duration, String> {
@@ -100,7 +100,8 @@ mod tests {
     fn months_and_years_have_no_fixed_length() {
         for text in ["1M", "1 M", "1h5M", "1mo", "2 Months", "5y", "1year"] {
             assert!(
-                parse(text).is_err_and(|error| error.contains("no months and years")),
+                parse(text)
+                    .is_err_and(|error| error.contains("months and years are not supported")),
                 "{text}"
             );
         }

@@ -87,13 +87,18 @@ pub fn check(text: &str) -> Result<String, &'static str> {
     Ok(comparable(address))
 }
 
-/// What is wrong with an address that has an invisible character: which, and its place in the text. A
-/// display name may have some, as in emoji.
+/// What is wrong with an address that has an invisible character, or a space that is not seen: which, and
+/// its place in the text. A display name may have some, as in emoji.
 pub fn invisible_character(text: &str) -> Option<String> {
     let start = text.rfind('<').unwrap_or(0);
+    let end = text.rfind('>').unwrap_or(text.len());
+    let is_at_end = |at: usize| text[..at].trim().is_empty() || text[at..].trim().is_empty();
+    let is_unseen = |at: usize, c: char| {
+        is_invisible(c) || c.is_whitespace() && (!c.is_ascii() || is_at_end(at))
+    };
     let (at, c) = text
         .char_indices()
-        .find(|(at, c)| *at >= start && is_invisible(*c))?;
+        .find(|(at, c)| (start..end).contains(at) && is_unseen(*at, *c))?;
     let position = text[..at].chars().count() + 1;
     let code = u32::from(c);
     Some(format!(
@@ -169,6 +174,9 @@ mod tests {
         assert!(problem("ad\u{200b}a@b.test").ends_with("U+200B, at position 3"));
         assert!(problem("\u{feff}ada@b.test").ends_with("U+FEFF, at position 1"));
         assert!(problem("Ad\u{e1} <a@b\u{ad}.test>").ends_with("U+00AD, at position 9"));
+        assert!(problem("ada@b.test ").ends_with("U+0020, at position 11"));
+        assert!(problem("ada\u{a0}@b.test").ends_with("U+00A0, at position 4"));
+        assert_eq!(problem("no address"), "");
         assert_eq!(problem("Ada \u{2764}\u{fe0f} <a@b.test>"), "");
     }
 

@@ -74,7 +74,7 @@ impl PeopleFile {
         };
         let address = self.address.map_or_else(of_keys, |at| Ok(Some(at)));
         let address = address.unwrap_or_else(|failure| {
-            let problem = failure.details().message.replace("columns", "keys");
+            let problem = failure.message.replace("columns", "keys");
             record.problem.get_or_insert(problem);
             None
         });

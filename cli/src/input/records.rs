@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
-use super::content::{in_file, read_all};
+use super::file::{in_file, read_all};
 use super::{LOSES_DIGITS, loses_digits, on_line, read_json};
 use crate::failure::Failure;
 
@@ -624,11 +624,7 @@ mod tests {
                 "unexpected end of JSON at line 2",
             ),
         ] {
-            let message = read(file.as_bytes())
-                .expect_err("refused")
-                .details()
-                .message
-                .clone();
+            let message = read(file.as_bytes()).expect_err("refused").message.clone();
             assert!(
                 message.starts_with(&format!("people.csv: {place}")),
                 "{message}"
@@ -641,15 +637,11 @@ mod tests {
             (b"email,name\na@b.test,Z\0\n", "UTF-16 or"),
             (b"{\"email\":\"\xeb\"}\n", "line 1: not UTF-8"),
         ] {
-            let message = read(file).expect_err("refused").details().message.clone();
+            let message = read(file).expect_err("refused").message.clone();
             assert!(message.contains(place), "{message}");
         }
         let late = format!("email,name\n{many}\0\nc@d.test,C\n");
-        let message = read(late.as_bytes())
-            .expect_err("refused")
-            .details()
-            .message
-            .clone();
+        let message = read(late.as_bytes()).expect_err("refused").message.clone();
         assert!(message.contains("line 902: UTF-16 or binary"), "{message}");
         let odd = read(b"email,name\na@b.test,Ada,x\nc@d.test,C,\ne@f.test\n").expect("a file");
         assert!(

@@ -24,7 +24,11 @@ def halt: error; def halt($code): error; def halt_error: error; def halt_error($
 "#;
 
 /// A compiled jq filter.
-pub(crate) struct Filter(jaq_core::Filter<data::JustLut<Val>>);
+pub(crate) struct Filter {
+    compiled: jaq_core::Filter<data::JustLut<Val>>,
+    /// Whether it says something of the items of a list.
+    has_items: bool,
+}
 
 impl Filter {
     /// Compiles a filter.
@@ -56,7 +60,10 @@ impl Filter {
         Compiler::default()
             .with_funs(funs)
             .compile(modules)
-            .map(Self)
+            .map(|compiled| Self {
+                compiled,
+                has_items: code.contains("[]") || code.contains("map("),
+            })
             .map_err(|errors| {
                 let near = errors
                     .first()
@@ -77,12 +84,12 @@ impl Filter {
         input: &Value,
         mut each: impl FnMut(Value) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let is_list = input.is_array();
+        let is_list = input.is_array() && !self.has_items;
         let text = input.to_string();
         let input = read::parse_single(text.as_bytes())
             .map_err(|error| Failure::other(format!("--jq: {error}")))?;
-        let context = Ctx::<data::JustLut<Val>>::new(&self.0.lut, Vars::new([]));
-        for result in self.0.id.run((context, input)) {
+        let context = Ctx::<data::JustLut<Val>>::new(&self.compiled.lut, Vars::new([]));
+        for result in self.compiled.id.run((context, input)) {
             let value = unwrap_valr(result).map_err(|_| match is_list {
                 true => failed("the result is a list; filter its items: '.[] | …'"),
                 false => failed("the filter does not match the result"),

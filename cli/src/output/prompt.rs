@@ -6,9 +6,13 @@ use std::pin::pin;
 use std::task::Poll;
 
 use super::Printer;
+#[cfg(unix)]
+use super::Streams;
 use super::text::printable;
 use crate::failure::{Failure, Kind};
 use crate::stop;
+#[cfg(unix)]
+use crate::stop::StopSignal;
 
 impl Printer {
     /// Asks a question and reads a line, trimmed. `None` at the end of input.
@@ -45,7 +49,7 @@ impl Printer {
         // Turn echo off before asking, so that a key pasted immediately is not shown.
         #[cfg(unix)]
         let _echo = match self.streams.terminals().width {
-            None => Some(Echo::off(self.signals)?),
+            None => Some(Echo::off(self.signals, self.streams.clone())?),
             Some(_) => None,
         };
         #[cfg(unix)]
@@ -92,16 +96,18 @@ struct Echo {
 
 #[cfg(unix)]
 impl Echo {
-    fn off(signals: bool) -> Result<Self, Failure> {
+    fn off(signals: bool, streams: Streams) -> Result<Self, Failure> {
         use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
         let stdin = rustix::stdio::stdin();
         let before = tcgetattr(stdin).map_err(std::io::Error::from)?;
         if signals {
             // The handlers stay for the rest of the run, so this does, too.
-            let (terminated, restored) = (stop::terminated()?, before.clone());
+            let (mut stop, restored) = (StopSignal::listen(true)?, before.clone());
             tokio::spawn(async move {
-                let code = terminated.await;
+                let code = stop.terminated().await;
                 let _ = tcsetattr(stdin, OptionalActions::Now, &restored);
+                // The shell's prompt begins on a line of its own.
+                streams.write_stderr("\n");
                 std::process::exit(code);
             });
         }

@@ -16,6 +16,7 @@ use super::text::{one_line, printable};
 use crate::zone::Zone;
 
 pub(crate) use self::rows::list;
+pub(crate) use self::wrap::between_words;
 pub(super) use self::wrap::shortened;
 
 mod label;
@@ -24,7 +25,7 @@ mod wrap;
 
 /// How to format the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Show {
+enum Show {
     /// As text, which is shortened in a narrow terminal.
     Text,
     /// As sentences, which are wrapped in a narrow terminal.
@@ -73,8 +74,42 @@ impl<'a> Column<'a> {
         Self::new(title, pointer, Show::Prose)
     }
 
-    /// A column with a format for its values.
-    pub const fn new(title: &'a str, pointer: &'a str, show: Show) -> Self {
+    /// A column of local times.
+    pub const fn time(title: &'a str, pointer: &'a str) -> Self {
+        Self::new(title, pointer, Show::Time)
+    }
+
+    /// A column of status words.
+    pub const fn status(title: &'a str, pointer: &'a str) -> Self {
+        Self::new(title, pointer, Show::Status)
+    }
+
+    /// A column of `yes` and `no`.
+    pub const fn flag(title: &'a str, pointer: &'a str) -> Self {
+        Self::new(title, pointer, Show::Flag)
+    }
+
+    /// A column of numbers.
+    pub const fn number(title: &'a str, pointer: &'a str) -> Self {
+        Self::new(title, pointer, Show::Number)
+    }
+
+    /// A column of amounts of money.
+    pub const fn cents(title: &'a str, pointer: &'a str) -> Self {
+        Self::new(title, pointer, Show::Cents)
+    }
+
+    /// A column of HTTP status codes.
+    pub const fn http_status(title: &'a str, pointer: &'a str) -> Self {
+        Self::new(title, pointer, Show::HttpStatus)
+    }
+
+    /// A column whose texts stand below their rows, so that they can be copied.
+    pub const fn below_row(title: &'a str, pointer: &'a str) -> Self {
+        Self::new(title, pointer, Show::BelowRow)
+    }
+
+    const fn new(title: &'a str, pointer: &'a str, show: Show) -> Self {
         Self {
             title,
             pointer,
@@ -170,7 +205,7 @@ fn block(fields: &[(String, &Value, Show)], canvas: Canvas) -> String {
         let wraps = *how != Show::Id || !wrap::has_long_word(&value);
         let wrapped = width
             .filter(|_| wraps)
-            .map(|width| wrap::between_words(&value, width));
+            .map(|width| between_words(&value, width));
         builder.push_record([name, wrapped.as_ref().unwrap_or(&value)]);
     }
     let mut table = builder.build();

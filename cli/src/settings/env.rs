@@ -325,12 +325,12 @@ mod tests {
         ] {
             let refused = read(format!("A=b\n{line}\nC=d\n")).err();
             let refused = refused.unwrap_or_else(|| panic!("{line:?} is read"));
-            let message = &refused.details().message;
+            let message = &refused.message;
             assert!(message.contains("line 2"), "{line:?}: {message}");
             assert!(!message.contains("secret"), "{line:?}: {message}");
             assert_eq!(refused.kind(), crate::failure::Kind::Usage);
         }
         let utf16 = read(b"\xff\xfeA\0=\0b\0").err().expect("refused");
-        assert!(utf16.details().message.contains("not UTF-8"), "{utf16:?}");
+        assert!(utf16.message.contains("not UTF-8"), "{utf16:?}");
     }
 }

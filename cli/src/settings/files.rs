@@ -232,12 +232,8 @@ impl ProfileFile {
 
     /// Removes a profile's key for a service. Returns whether there was one.
     pub fn forget(&mut self, profile: &str, service: Service) -> bool {
-        let all = self.document.get_mut("profiles");
-        let table = all.and_then(|all| all.get_mut(profile)?.as_table_like_mut());
-        table.is_some_and(|table| {
-            table.remove(&format!("{service}_key_url"));
-            table.remove(&format!("{service}_key")).is_some()
-        })
+        self.unset(profile, &format!("{service}_key_url"));
+        self.unset(profile, &format!("{service}_key"))
     }
 }
 
@@ -291,6 +287,7 @@ pub(super) fn lock(dir: &Path) -> Result<fs::File, Failure> {
 
 fn failed(path: &Path, error: &std::io::Error) -> Failure {
     Failure::other(format!("{}: {error}", path.display()))
+        .hint("nothing was stored; check the disk, and whether you may write there")
 }
 
 #[cfg(test)]
@@ -352,7 +349,6 @@ mod tests {
         let refused = ProfileFile::credentials(&dir).expect_err("refused");
         assert!(
             refused
-                .details()
                 .hint
                 .as_deref()
                 .is_some_and(|hint| hint.starts_with("chmod"))
@@ -388,7 +384,7 @@ mod tests {
         let path = dir.path().join("credentials.toml");
         private::replace(&path, b"[profiles.a]\nemail_key = sk_live_secret\n").expect("written");
         let error = ProfileFile::credentials(dir.path()).expect_err("refused");
-        let message = &error.details().message;
+        let message = &error.message;
         assert!(
             message.contains("line 2") && !message.contains("secret"),
             "{message}"

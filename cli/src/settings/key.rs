@@ -15,9 +15,21 @@ pub struct Key(String);
 impl Key {
     /// Parses a key and trims it. Errors name its `origin`.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Failure> {
-        let key = text.trim();
+        // Some editors mark UTF-8 with a byte order mark.
+        let key = text.trim_start_matches('\u{feff}').trim();
         if key.is_empty() {
             return Err(Failure::input(format!("{origin} contains no key")));
+        }
+        if key.contains(['\0', '\u{fffd}']) {
+            let problem = format!("{origin} is not UTF-8 text");
+            return Err(Failure::input(problem).hint("save it as UTF-8, with the key alone"));
+        }
+        let is_assignment = key.starts_with("SVC_") && key.contains('=');
+        if is_assignment || key.starts_with(['"', '\'']) {
+            let problem = format!("{origin} has more than the key");
+            return Err(
+                Failure::input(problem).hint("write the key alone, without quotes and name")
+            );
         }
         if key
             .chars()
@@ -97,7 +109,7 @@ mod tests {
     fn errors_do_not_quote_invalid_keys() {
         for text in ["", " \n", "two words", "schlüssel"] {
             let error = Key::parse(text, "the file").expect_err("no key");
-            let message = &error.details().message;
+            let message = &error.message;
             assert!(message.starts_with("the file contains"), "{message}");
             assert!(
                 !message.contains("schl") && !message.contains("two"),

@@ -17,7 +17,7 @@ use svc_sdk::{Dialect, Operation, Service};
 use super::directories::{directories, state_directory};
 use super::env::{Env, key_variables};
 use super::files::{self, DEFAULT_PROFILE, UnknownEntry};
-use super::table::{SETTINGS, Setting};
+use super::table::{Setting, settings};
 use super::{GlobalFlags, Guard, Key, ProfileFile, Proxies, key_command};
 use crate::command_line;
 use crate::failure::{Failure, Kind};
@@ -69,10 +69,12 @@ pub struct Settings {
     keys_of_commands: [OnceLock<Key>; 2],
 }
 
-/// A key in the environment, or the path of a file with one.
-enum GivenKey {
-    Text(Sourced<String>),
-    File(Sourced<PathBuf>),
+/// A key in the environment.
+struct GivenKey {
+    text: String,
+    /// The file with the key, if the variable names one.
+    file: Option<PathBuf>,
+    source: Source,
 }
 
 /// Where a setting comes from.
@@ -184,7 +186,7 @@ impl Settings {
             }))
         };
         let mut values = Values::default();
-        for setting in &SETTINGS {
+        for setting in settings() {
             let profile = values.get("profile").map(|profile| profile.value);
             let is_sandbox = values.get("sandbox").is_some_and(|sandbox| sandbox.value);
             // A sandbox run never reaches a live service, whatever the other settings are.
@@ -293,7 +295,7 @@ impl Settings {
         let mut unknown = Vec::new();
         if !variables.is_empty() {
             unknown.push(format!(
-                "unknown to svc, and without effect: {}",
+                "ignoring unknown variables: {}",
                 variables.join(", ")
             ));
         }
@@ -345,14 +347,12 @@ impl Settings {
         let Some(given) = self.given_key(service)? else {
             return self.key_of_profile(service);
         };
-        let (text, source) = match given {
-            GivenKey::Text(Sourced { value, source }) => (value, source),
-            GivenKey::File(Sourced { value, source }) => {
-                let text = std::fs::read_to_string(&value).map_err(|error| {
-                    Failure::input(format!("{source}: {}: {error}", value.display()))
-                })?;
-                (text, source)
-            }
+        let GivenKey { text, file, source } = given;
+        let text = match file {
+            None => text,
+            Some(path) => std::fs::read_to_string(&path).map_err(|error| {
+                Failure::input(format!("{source}: {}: {error}", path.display()))
+            })?,
         };
         Ok(Some(Sourced {
             value: Key::parse(&text, &source.to_string())?,
@@ -409,23 +409,22 @@ impl Settings {
             (&self.env, Source::Environment as fn(&'static str) -> Source),
             (&self.env_file, Source::EnvFile),
         ] {
-            match (
+            let (text, path) = (
                 not_empty(env, key, source)?,
                 not_empty(env, key_file, source)?,
-            ) {
-                (Some(_), Some(_)) => {
-                    return Err(Failure::usage(format!("both {key} and {key_file} are set"))
-                        .hint(format!("unset one of them: unset {key_file}")));
-                }
-                (Some(key), None) => return Ok(Some(GivenKey::Text(key))),
-                (None, Some(path)) => {
-                    // The bytes of the variable: a path need not be UTF-8.
-                    let value = env.path(key_file).unwrap_or_else(|| path.value.into());
-                    let value = self.env.cwd.join(value);
-                    let source = path.source;
-                    return Ok(Some(GivenKey::File(Sourced { value, source })));
-                }
-                (None, None) => {}
+            );
+            if text.is_some() && path.is_some() {
+                return Err(Failure::usage(format!("both {key} and {key_file} are set"))
+                    .hint(format!("unset one of them: unset {key_file}")));
+            }
+            // The bytes of the variable: a path need not be UTF-8.
+            let file = path.as_ref().and_then(|_| env.path(key_file));
+            if let Some(Sourced { value, source }) = text.or(path) {
+                return Ok(Some(GivenKey {
+                    text: value,
+                    file: file.map(|file| self.path(&file)),
+                    source,
+                }));
             }
         }
         Ok(None)
@@ -436,10 +435,7 @@ impl Settings {
         if self.key_file.is_some() {
             return Some(Source::Option("--key-file"));
         }
-        Some(match self.given_key(operation?.service()).ok()?? {
-            GivenKey::Text(key) => key.source,
-            GivenKey::File(path) => path.source,
-        })
+        Some(self.given_key(operation?.service()).ok()??.source)
     }
 
     /// Fails if this run's base URL is not the one that the profile's key was stored for.
@@ -768,7 +764,6 @@ mod tests {
             .expect("refused");
         assert!(
             refused
-                .details()
                 .message
                 .contains("`output`: `xml` is not an output format")
         );

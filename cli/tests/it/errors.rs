@@ -1,4 +1,4 @@
-//! Exit codes and error objects of every kind of failure.
+//! Exit codes and error objects of failures, beside those that the table of `runs` has of every command.
 
 use std::io::{Read, Write};
 
@@ -90,23 +90,6 @@ fn api_shows_a_response_that_is_an_error() {
 }
 
 #[test]
-fn a_missing_scope_is_named() {
-    let body = r#"{"error":{"code":"insufficient_scope","message":"no"}}"#;
-    let service = Service::always(403, body);
-    let run = run(&service, &SEND);
-    assert_eq!(run.code, 4, "{run:?}");
-    let error = run.error();
-    assert_eq!(error["required_scope"], "emails:send");
-    assert!(
-        error["message"]
-            .as_str()
-            .is_some_and(|text| text.contains("emails:send")),
-        "{error}"
-    );
-    assert_eq!(error["outcome"], "refused");
-}
-
-#[test]
 fn a_rate_limit_reports_the_wait() {
     let service = Service::with_responses(&[http_response(429, "retry-after: 90\r\n", "{}")]);
     let run = run(&service, &[&SEND[..], &["--retries", "0"]].concat());
@@ -147,19 +130,6 @@ fn a_read_is_retried_and_then_unavailable() {
 }
 
 #[test]
-fn a_refused_connection_is_reported_as_not_sent() {
-    let url = "http://127.0.0.1:9";
-    let run = Home::new().run_with_env(
-        &[&SEND[..], &["--retries", "0"]].concat(),
-        &[KEY, ("SVC_EMAIL_URL", url)],
-    );
-    assert_eq!(run.code, 8, "{run:?}");
-    let error = run.error();
-    assert_eq!(error["outcome"], "not_sent");
-    assert_eq!(error["kind"], "unavailable");
-}
-
-#[test]
 fn table_output_shows_errors_in_at_most_five_lines() {
     let body = r#"{"error":{"code":"domain_not_verified","message":"not verified"}}"#;
     let service = Service::always(403, body);
@@ -177,24 +147,6 @@ fn table_output_shows_errors_in_at_most_five_lines() {
         !run.stderr.contains('\u{1b}'),
         "colours without a terminal: {run:?}"
     );
-}
-
-#[test]
-fn a_partly_refused_batch_has_its_own_exit_code() {
-    let body = r#"{"results":[{"index":0,"id":"eml_1","status":"queued"},
-        {"index":1,"error":{"code":"validation_failed","message":"bad to"}}]}"#;
-    let service = Service::always(200, body);
-    let home = Home::new();
-    let email = r#"{"from":"a@b.test","to":"c@d.test","subject":"s","text":"t"}"#;
-    let file = home.file("emails.ndjson", format!("{email}\n{email}\n"));
-    let run = home.run_with_env(
-        &["emails", "batch", &file],
-        &[KEY, ("SVC_EMAIL_URL", &service.url())],
-    );
-    assert_eq!(run.code, 11, "{run:?}");
-    assert_eq!(run.json()[0]["result"], "accepted");
-    assert_eq!(run.json()[1]["error"]["code"], "validation_failed");
-    assert_eq!(run.error()["kind"], "partly_refused");
 }
 
 /// One that exceeds a limit keeps none of the others from being sent; one that cannot be read does.

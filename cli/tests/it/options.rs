@@ -413,7 +413,7 @@ fn a_field_that_is_not_documented_is_sent_with_a_warning() {
         ("SVC_EMAIL_URL", "http://127.0.0.1:9"),
         ("SVC_EMAIL_KEY", "mk_test_x"),
     ];
-    let warning = "warning: not documented, and sent as it is: `trackOpens`";
+    let warning = "warning: not documented, sent unchanged: `trackOpens`";
     for args in [
         ["emails", "send", "--body", &body],
         ["emails", "batch", &file, "-q"],
@@ -431,7 +431,7 @@ fn a_field_that_is_not_documented_is_sent_with_a_warning() {
         r#""attachments":[{"filename":"a","content":"","cid":"x"}]"#,
     );
     let run = home.run_with_env(&["emails", "send", "--dry-run", "--body", &attached], &env);
-    let warning = "warning: not documented, and sent as it is: `cid`";
+    let warning = "warning: not documented, sent unchanged: `cid`";
     assert!(run.code == 0 && run.stderr.contains(warning), "{run:?}");
     home.file(
         "config/svc/config.toml",
@@ -498,7 +498,7 @@ fn every_page_of_a_list_is_read_within_the_timeout() {
         "audiences list",
         "audiences get Newsletter",
     ] {
-        let args = line.split(' ').chain(["--timeout", "400ms"]);
+        let args = line.split(' ').chain(["--timeout", "1s"]);
         let run = home.run_with_env(&args.collect::<Vec<_>>(), &env);
         let error = run.error();
         assert_eq!(

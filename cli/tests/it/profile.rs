@@ -121,6 +121,35 @@ fn a_login_at_another_base_url_needs_a_confirmation() {
 }
 
 /// A stored key is sent only to the base URL that it was stored for.
+/// It would replace the key of the other service, and be sent to it.
+#[test]
+fn a_login_is_at_the_service_of_its_url() {
+    let home = home("");
+    let store = |args: &[&str], key: &str| {
+        let login = ["login", "--store-only"];
+        home.run_with_input(&[&login[..], args].concat(), key)
+    };
+    let email = ["--email-url", "https://mail.test"];
+    assert_eq!(store(&email, "mk_test_x").code, 0);
+    let extraction = ["--extraction-url", "https://extract.test"];
+    let run = store(&extraction, "sk_test_x");
+    assert_eq!(
+        (run.code, &run.json()["service"]),
+        (0, &"extraction".into())
+    );
+    let credentials = std::fs::read_to_string(home.path("config/svc/credentials.toml"));
+    let credentials = credentials.expect("read");
+    assert!(
+        credentials.contains("email_key = \"mk_test_x\"")
+            && credentials.contains("extraction_key = \"sk_test_x\""),
+        "{credentials}"
+    );
+    let both = [email, extraction].concat();
+    assert_eq!(store(&both, "mk_test_x").code, 2);
+    let other = [&["--service", "email"], &extraction[..]].concat();
+    assert_eq!(store(&other, "mk_test_x").code, 2);
+}
+
 #[test]
 fn a_stored_key_is_not_sent_to_another_base_url() {
     let (own, other) = (Service::always(200, "[]"), Service::always(200, "[]"));

@@ -451,8 +451,7 @@ fn a_misspelled_variable_is_refused() {
         ("SVC", "1"),
     ];
     let run = home.run_with_env(&send, &[&base[..], &others].concat());
-    let named =
-        "warning: unknown to svc, and without effect: SVC_EMAIL_URL_OLD, SVC_HOME, SVC_TOKEN";
+    let named = "warning: ignoring unknown variables: SVC_EMAIL_URL_OLD, SVC_HOME, SVC_TOKEN";
     assert_eq!(run.code, 0, "{run:?}");
     assert!(run.stderr.lines().any(|line| line == named), "{run:?}");
 }

@@ -61,6 +61,43 @@ fn a_past_time_in_any_form_is_refused_and_a_future_one_is_taken() {
     assert!(service.requests()[0].contains(r#""scheduledAt":"2199-11-01T08:00:00.000Z""#));
 }
 
+/// A service that reads it otherwise would send the email at once.
+#[test]
+fn a_time_in_another_form_is_refused_in_json() {
+    let home = Home::new();
+    let service = Service::always(202, r#"{"id":"eml_1","status":"scheduled"}"#);
+    for at in [
+        "Sun, 01 Nov 2026 09:00:00 GMT",
+        "2026/11/01",
+        "2026-13-01",
+        "",
+    ] {
+        let body = format!(
+            r#"{{"from":"a@b.test","to":"c@d.test","subject":"s","text":"t","scheduledAt":"{at}"}}"#
+        );
+        for args in [
+            &["emails", "send", "--body", "@-"],
+            &["emails", "batch", "-"][..],
+        ] {
+            let run = run(&home, &service, args, &body);
+            assert_eq!(run.code, 2, "{at}: {run:?}");
+            assert!(run.stderr.contains("ISO 8601"), "{at}: {run:?}");
+        }
+    }
+    assert_eq!(service.requests(), [""; 0]);
+}
+
+#[test]
+fn an_email_that_the_service_delivers_in_place_of_cancelling_is_not_cancelled() {
+    let service = Service::always(200, r#"{"id":"eml_1","status":"delivered"}"#);
+    let run = run(&Home::new(), &service, &["emails", "cancel", "eml_1"], "");
+    assert_eq!(
+        (run.code, &run.error()["code"]),
+        (6, &json!("not_cancelled")),
+        "{run:?}"
+    );
+}
+
 #[test]
 fn an_address_with_an_invisible_character_is_refused_with_its_place() {
     let home = Home::new();

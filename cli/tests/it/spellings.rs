@@ -78,3 +78,39 @@ fn the_receiver_of_an_event_is_its_url() {
         "{run:?}"
     );
 }
+
+#[test]
+fn what_is_wrong_beside_an_alias_is_what_is_reported() {
+    let home = Home::new();
+    let missing = run(
+        &home,
+        "--sandbox webhooks create --url http://127.0.0.1:9/h",
+    );
+    assert!(
+        missing.code == 2 && missing.stderr.contains("--event"),
+        "{missing:?}"
+    );
+    let template = "sandbox templates create --name hi --subject Hi --text Hello";
+    assert_eq!(works(&home, template)["id"], "hi");
+    works(&home, "sandbox messages delete --all --yes");
+    works(&home, "sandbox faults delete");
+}
+
+#[test]
+fn words_of_other_places_lead_to_the_command() {
+    let home = Home::new();
+    for (line, meant) in [
+        ("templates list", "svc sandbox templates"),
+        ("sandbox requests tail", "svc watch"),
+        ("sandbox up", "svc sandbox serve"),
+        ("extraction me", "svc whoami"),
+        ("emails create", "svc emails send"),
+        ("config set email_key x", "svc login"),
+    ] {
+        let run = run(&home, line);
+        assert!(
+            run.code == 2 && run.stderr.contains(meant),
+            "{line}: {run:?}"
+        );
+    }
+}

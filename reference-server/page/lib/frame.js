@@ -82,6 +82,9 @@ const LOADING = ['src', 'srcset', 'background', 'poster', 'data', 'href', 'xlink
 /** The pixels by which the sandbox sees that a message was opened: to look at it here is not to open it. */
 const PIXEL = /(?:https?:\/\/[^\s"'<>/]+)?\/t\/o\/eml_[\da-f-]{36}\/\d+/gi;
 
+/** @param {string} content */
+export const withoutPixels = (content) => content.replace(PIXEL, 'data:,');
+
 /** How many resources of the HTML load from elsewhere. @param {Document} document */
 export function remoteContent(document) {
   let count = 0;
@@ -106,7 +109,7 @@ export function HtmlView({ content, title, images, children }) {
   const [theme, setTheme] = useState('light');
   const [remote, setRemote] = useState(false);
   const [inline, setInline] = useState(/** @type {Record<string, string> | null} */ (null));
-  const seen = useMemo(() => content.replace(PIXEL, 'data:,'), [content]);
+  const seen = useMemo(() => withoutPixels(content), [content]);
   const count = useMemo(() => remoteContent(parse(seen)), [seen]);
   useEffect(() => {
     if (images) images().then(setInline, () => setInline(Object.create(null)));

@@ -31,6 +31,7 @@ export function duration(ms) {
   const s = Math.round(ms / 1000);
   if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
   if (s < 86_400) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
+  if (s > 2 * 31_557_600) return count(Math.floor(s / 31_557_600), 'year');
   return `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3600)} h`;
 }
 

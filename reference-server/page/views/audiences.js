@@ -59,7 +59,7 @@ function Contacts({ id, cursor, name, onDelete }) {
         ${shown.map((one) => html`<tr key=${one.id}><td>${one.email}</td><td dir="auto">${one.name}</td><td><div
           class="actions">${(one.topics ?? []).map((/** @type {string} */ topic) => html`<${Badge}
             value=${topic} />`)}</div></td>
-          <td><span class="only-phone" aria-hidden="true">Subscribed </span><input type="checkbox"
+          <td><span class="only-stacked" aria-hidden="true">Subscribed </span><input type="checkbox"
             aria-label=${`${one.email} is subscribed`} checked=${one.subscribed}
               onChange=${(/** @type {any} */ event) => action(() => api.documented('PATCH',
                 `/api/v1/contacts/${one.id}`, { subscribed: event.target.checked }))} /></td>

@@ -20,8 +20,8 @@ export function useAdvance() {
     const falls = due.data.filter((one) => Date.parse(one.at) <= end);
     const advance = until ? `${Math.max(0, end - Date.parse(clock.now))}ms` : by;
     page.ask({ title: `Advance the clock ${until ? `to ${time(until)}` : `by ${by}`}?`, action: 'Advance',
-      text: `${falls.length === 0 ? 'Nothing of this organization falls due until then.' :
-        `Until then ${falls.length === 100 ? 'at least 100 things fall' : `${count(falls.length, 'thing falls',
+      text: `${falls.length === 0 ? 'Nothing in this organization falls due by then.' :
+        `By then, ${falls.length === 100 ? 'at least 100 things fall' : `${count(falls.length, 'thing falls',
           'things fall')}`} due and run: ${falls.slice(0, 3).map((one) => one.description).join('; ')}${
           falls.length > 3 ? '; …' : '.'}`} All organizations of this server share the clock.`,
       run: async () => {
@@ -87,7 +87,7 @@ export function Clock() {
             class="muted">${due > 0 ? `in ${duration(due)}${data.frozen ? ', when the clock runs' : ''}` :
               'now'}</span></p>`}
           ${due !== null && due > 0 && html`<div class="actions"><${Button} disabled=${busy} onClick=${() =>
-            advance('', data.next_due ?? '')}>Advance to it…<//><a href=${href('due')}>All that is due</a></div>`}
+            advance('', data.next_due ?? '')}>Advance to it…<//><a href=${href('due')}>Everything that is due</a></div>`}
         </div></section>
         <section class="card" aria-label="Advance"><header><h2>Advance</h2></header><div class="card-body">
           <p class="muted">Everything that falls due on the way runs, including what it causes: scheduled emails,

@@ -101,9 +101,9 @@ function Chart({ deliveries }) {
     <div class="legend"><span class="good">${good} succeeded</span><span
       class="bad">${attempts.length - good} failed</span><span
         style=${{ marginLeft: 'auto' }}>over ${duration(span)}</span></div>
-  <//><p class="muted">Open a delivery to see its attempts. ${schedules && html`A delivery that fails is attempted
-    again: of the email service after ${delays(schedules.email)}, of the extraction service
-      after ${delays(schedules.extraction)}.`}</p>`;
+  <//><p class="muted">Open a delivery to see its attempts. ${schedules && html`The email service retries a
+    failed delivery after ${delays(schedules.email)}, the extraction service after
+      ${' '}${delays(schedules.extraction)}.`}</p>`;
 }
 
 /** @param {{id: string, back: string}} props */
@@ -150,9 +150,9 @@ function Attempts({ delivery, brief }) {
   const attempts = delivery.attempts ?? [];
   if (attempts.length === 0) return html`<p class="muted">${delivery.nextDueAt ?
     html`The first attempt is due at <${Due} at=${delivery.nextDueAt} />.` : delivery.state === 'dropped' ?
-      'None was made: the webhook was paused or deleted first.' : delivery.emailId ?
-        'It waits for the delivery before it: what happens to one email reaches a webhook in order.' :
-        'None was made yet.'}</p>`;
+      'Never attempted: the webhook was paused or deleted first.' : delivery.emailId ?
+        'It waits for the delivery before it: events of one email reach a webhook in order.' :
+        'Not attempted yet.'}</p>`;
   return html`<div class="stack">${[...attempts].reverse().map((one, n) => html`<details class="attempt"
     key=${one.number} open=${n === 0 && !(brief && succeeded(one))}>
     <summary><strong>Attempt ${one.number}</strong><${Badge} value=${one.status ?? 'error'}

@@ -55,7 +55,7 @@ function Row({ work, wait }) {
   return html`<tr><td class="nowrap"><${Time} at=${work.at} /><small class="below">${wait > 0 ? `in ${duration(wait)}${
       frozen ? ', when the clock runs' : ''}` : 'now'}</small></td>
     <td><div class="actions"><${Badge} value=${work.kind} />${view && html`<a href=${href(view,
-      work.subject)}>Open</a>`}</div><p dir="auto" class="wrap">${work.description}</p></td>
+      work.subject)}>Open</a>`}</div><p class="wrap">${work.description}</p></td>
     <td class="right"><div class="actions end">${view && html`<${Button} kind="small" label=${`Run now: ${
       work.description}`} onClick=${() => action(() => api.post(`/_sandbox/due/${work.subject}/run`), 'It runs')}>Run
       now<//>`}<${Button} kind="small" label=${`Run all until here: ${work.description}`} onClick=${() => advance('',

@@ -149,7 +149,7 @@ function Simulate({ story }) {
     const body = { event };
     if (recipient) body.recipient = recipient;
     await api.post(`/_sandbox/emails/${story.email.id}/events`, body);
-  }, `The email is ${event} now`);
+  }, `Marked as ${event}`);
   const concerned = story.recipients.filter((one) => !recipient || one.address === recipient);
   const statuses = [...new Set(concerned.map((one) => one.status))].join(' or ');
   const isPossible = (/** @type {string[]} */ from) => concerned.some((one) => from.includes(one.status));
@@ -164,8 +164,8 @@ function Simulate({ story }) {
     <div class="actions">${EVENTS.map(([event, label, from]) => html`<${Button} key=${event}
       disabled=${!isPossible(from)} title=${isPossible(from) ? undefined : reason(from)} onClick=${() =>
         happen(event)}>${label}<//>`)}</div>
-    ${impossible.length > 0 && html`<p class="muted">Not possible now, as the recipient is ${statuses}: ${
-      impossible.map(([, label]) => label).join(', ')}.</p>`}
+    ${impossible.length > 0 && html`<p class="muted">Not possible while ${story.recipients.length > 1 && !recipient ?
+      'the recipients are' : 'the recipient is'} ${statuses}: ${impossible.map(([, label]) => label).join(', ')}.</p>`}
   <//>`;
 }
 

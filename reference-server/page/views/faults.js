@@ -59,14 +59,14 @@ export function Faults() {
         OPERATIONS.map((one) => html`<option value=${one}>${one}</option>`)}</select><//>`
       : html`<div class="row-fields"><${Field} label="Step"><select name="smtp">${['connect', 'auth', 'mail', 'rcpt',
         'data'].map((one) => html`<option value=${one} selected=${one === 'rcpt'}>${one}</option>`)}</select><//>
-        <${Field} label="Recipient" hint="of rcpt and data"><input name="to" placeholder="*@slow.test" /><//>
+        <${Field} label="Recipient" hint="at rcpt and data"><input name="to" placeholder="*@slow.test" /><//>
         <${Field} label="Sender" hint="from mail on"><input name="from" placeholder="any" /><//></div>`}
       <div class="row-fields">
-        <${Field} label="Times" hint="how many it applies to"><input name="times" type="number" min="1"
+        <${Field} label="Times" hint="matches it applies to"><input name="times" type="number" min="1"
           placeholder="1" /><//>
-        <${Field} label="Skip" hint="how many pass first"><input name="skip" type="number" min="0"
+        <${Field} label="Skip" hint="matches that pass first"><input name="skip" type="number" min="0"
           placeholder="0" /><//>
-        <${Field} label="Share" hint="of those that match"><input name="share" type="number" min="0.01" max="1"
+        <${Field} label="Share" hint="fraction of the matches"><input name="share" type="number" min="0.01" max="1"
           step="0.01" placeholder="1" /><//></div>
       <div class="row-fields"><${Field} label="Status" hint=${kind === 'http' ? '200 to 599' : '400 to 599'}><input
         name="status" type="number" min=${kind === 'http' ? 200 : 400} max="599" placeholder=${kind === 'http' ? 503 :
@@ -74,7 +74,7 @@ export function Faults() {
         ${kind === 'http' && html`<${Field} label="Retry-After" hint="seconds, with a status"><input name="retryAfter"
           placeholder="none" /><//>`}
         <${Field} label="Latency" hint="such as 250ms"><input name="latency" placeholder="none" /><//></div>
-      <${Field} label=${kind === 'http' ? 'Body' : 'Text'} hint="of the response with the status"><textarea name="body"
+      <${Field} label=${kind === 'http' ? 'Body' : 'Text'} hint="sent with the status"><textarea name="body"
         rows=${kind === 'http' ? 3 : 1}></textarea><//>
       ${kind === 'smtp' && html`<label><input type="checkbox" name="greylist" /> Greylist: refuse each sender and recipient
         once, at rcpt</label><label><input type="checkbox" name="slow" /> Write the reply during the latency, byte by

@@ -3,7 +3,7 @@
 import { useContext, useEffect, useMemo, useState } from 'preact/hooks';
 import * as api from '../lib/api.js';
 import { useList, useResource } from '../lib/data.js';
-import { HtmlView, contentId, parse, remoteContent, replaceEmbedded } from '../lib/frame.js';
+import { HtmlView, contentId, parse, remoteContent, replaceEmbedded, withoutPixels } from '../lib/frame.js';
 import { forget, isRead, markAllRead, markRead } from '../lib/read.js';
 import { go, href } from '../lib/route.js';
 import { addressOf, count, nameOf, search, size } from '../lib/text.js';
@@ -44,8 +44,8 @@ export function Mailbox({ route }) {
     title: picked.size > 0 ? `Delete ${count(picked.size, 'selected message')}?` : q ?
       `Delete ${count(total, 'message')} that ${total === 1 ? 'matches' : 'match'} ${q}?` : total === 1 ?
         'Delete the only message?' : `Delete all ${total} messages?`,
-    text: `${picked.size > 0 || total === items.length ? '' : 'Those that are not in view are deleted, too. '}This cannot `
-      + 'be undone. Emails with their statuses, webhooks, deliveries, domains and templates stay.',
+    text: `${picked.size > 0 || total === items.length ? '' : 'This includes messages not shown. '}This cannot be `
+      + 'undone. Emails with their statuses, webhooks, deliveries, domains and templates stay.',
     action: 'Delete', danger: true,
     run: async () => {
       if (picked.size > 0) await remove([...picked]);
@@ -159,7 +159,7 @@ function MessageView({ id, tab, q, previous, next, onDelete, onRead }) {
     <div class="detail-body" role="tabpanel" tabindex="0" aria-label=${label}>
       ${shown === 'html' && html`<${HtmlView} content=${message.html} title=${`HTML of ${message.subject}`}
         images=${() => embedded(message)}>${message.emailId && html`<${Button} kind="small"
-          title="To look at the message here does not count" onClick=${open}>Simulate opening<//>`}<//>`}
+          title="Looking at the message on this page does not count as opening it" onClick=${open}>Simulate opening<//>`}<//>`}
       ${shown === 'text' && html`<div class="text-body" dir="auto" tabindex="0"><${Linked}
         text=${message.text ?? ''} /></div>`}
       ${shown === 'links' && html`<${Links} message=${message} />`}
@@ -370,11 +370,13 @@ function Checks({ message }) {
     const content = parse(message.html);
     const pictures = content.querySelectorAll('img');
     const without = content.querySelectorAll('img:not([alt])').length;
-    const remote = remoteContent(content);
+    const pixels = remoteContent(content) - remoteContent(parse(withoutPixels(message.html)));
+    const remote = remoteContent(content) - pixels;
     rows.push(['Image texts', without ? 'fail' : 'pass', without ?
       `${without} of ${pictures.length} images have no alt text.` : 'Every image has an alt text.']);
     rows.push(['Remote content', remote ? String(remote) : 'pass', remote ?
-      'Images or styles that load from elsewhere, which many mail programs block.' : 'Nothing loads from elsewhere.']);
+      'Images or styles that load from elsewhere, which many mail programs block.' : pixels ?
+        'Nothing loads from elsewhere but the pixel that counts openings.' : 'Nothing loads from elsewhere.']);
     const bytes = new TextEncoder().encode(message.html).length;
     rows.push(['HTML size', bytes > 102 * 1024 ? 'fail' : 'pass', `${size(bytes)}${bytes > 102 * 1024 ?
       '; Gmail cuts messages off above 102 KiB.' : ''}`]);

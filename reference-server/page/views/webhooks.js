@@ -52,7 +52,7 @@ export function Webhooks({ route }) {
   const found = webhooks.data?.find((one) => one.id === id);
   const outcomes = useOutcomes(webhooks.data ?? []);
   const list = webhooks.error ? html`<${Failure} error=${webhooks.error} retry=${webhooks.reload} />`
-    : webhooks.data?.length === 0 ? html`<${Empty} title="No webhook"><${Listen} /><//>`
+    : webhooks.data?.length === 0 ? html`<${Empty} title="No webhook"><${Listen} where="above" /><//>`
     : html`<${List} label="Webhooks" items=${webhooks.data ?? []} height=${58} selected=${id} back=${href('webhooks')}
       onEnd=${() => {}} linkOf=${(/** @type {WebhookData} */ item) => href('webhooks', item.id)}
       row=${(/** @type {WebhookData} */ item) => html`<div class="line"><span class="strong">${item.url}</span><${State}
@@ -99,7 +99,7 @@ function Webhook({ webhook, outcome, reload }) {
   const pause = () => action(async () => {
     await api.documented('PATCH', `/api/v1/webhooks/${id}`, { active: !webhook.active });
     await reload();
-  }, webhook.active ? 'The webhook is paused: it misses what happens from now on' : 'The webhook is active');
+  }, webhook.active ? 'The webhook is paused, and gets no events until it is resumed' : 'The webhook is active');
   const test = () => action(async () => {
     const { error, durationMs: _, ...rest } = await api.documented('POST', `/api/v1/webhooks/${id}/test`);
     // A compatibility setting names the field of the status.
@@ -108,7 +108,7 @@ function Webhook({ webhook, outcome, reload }) {
     else page.toast(`The endpoint responded ${status}`, status >= 200 && status < 300 ? 'good' : 'bad');
   });
   const remove = () => page.ask({ title: 'Delete the webhook?', action: 'Delete', danger: true,
-    text: `${webhook.url} gets no deliveries from now on. Those that are on their way are dropped.`,
+    text: `${webhook.url} gets no deliveries from now on. Pending ones are dropped.`,
     run: async () => {
       await api.documented('DELETE', `${path}/${id}`);
       await reload();
@@ -138,8 +138,8 @@ function LastDeliveries({ id }) {
   if (error) return html`<${Failure} error=${error} />`;
   if (!data) return html`<p class="loading">Loading…</p>`;
   return html`<${Section} title="Last deliveries" actions=${html`<a href=${href('deliveries', '',
-    { q: `webhook:${id}` })}>All deliveries</a>`}>${data.data.length === 0 ? html`<p class="muted">Nothing was sent to
-      it yet.</p>` : html`<div class="table-box" tabindex="0"><table
+    { q: `webhook:${id}` })}>All deliveries</a>`}>${data.data.length === 0 ? html`<p class="muted">Nothing has been
+      sent to it yet.</p>` : html`<div class="table-box" tabindex="0"><table
       class="stacked"><thead><tr><th>Event</th><th>Recipient</th>
       <th>State</th><th>Last attempt</th></tr></thead><tbody>${data.data.map((one) => {
         const last = one.attempts?.at(-1);
@@ -149,8 +149,8 @@ function LastDeliveries({ id }) {
       })}</tbody></table></div>`}<//>`;
 }
 
-/** How to get a webhook. */
-const Listen = () => html`<${Hint} text="Create one under Webhooks, or forward events to an application:"
+/** How to get a webhook. @param {{where: string}} props */
+const Listen = ({ where }) => html`<${Hint} text=${`Create one ${where}, or forward events to an application:`}
   command=${() => 'svc --sandbox listen --forward-to http://127.0.0.1:3000/webhooks'} />`;
 
 /**
@@ -163,7 +163,7 @@ export function Missing({ story }) {
   const silent = story ? story.missing : data.map(({ id, url, events, active }) => ({ webhook: id, url,
     reason: active ? `waits for ${events.join(', ')}` : `is paused; it subscribes to ${events.join(', ')}` }));
   if (silent.length === 0 && !story?.deliveries.length) return html`<div class="stack"><p>${story ?
-    'No webhook of the email service exists.' : 'No webhook exists.'}</p><${Listen} /></div>`;
+    'No webhook of the email service exists.' : 'No webhook exists.'}</p><${Listen} where="under Webhooks" /></div>`;
   return silent.length > 0 && html`<ul class="reasons">${silent.map(({ webhook, url, reason }) => html`<li
     key=${webhook}><a href=${href('webhooks', webhook)}>${url}</a> ${reason}.</li>`)}</ul>`;
 }

@@ -1,7 +1,10 @@
-//! The clients that start MCP servers, and where each of them keeps its settings and skills.
+//! The clients that start MCP servers, and where each of them keeps its settings and skills:
+//! `clients.json`.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
+use serde::Deserialize;
 use serde_json::json;
 use toml_edit::{DocumentMut, Table};
 
@@ -10,10 +13,11 @@ use crate::command_line::shell_quoted;
 use crate::settings::table::to_item;
 use crate::settings::{Env, applications_directory, home_directory};
 
-/// A path that depends on the user.
-type OfUser = fn(&Env) -> PathBuf;
+/// Where a path begins, and the rest of it.
+type OfUser = (&'static str, &'static str);
 
 /// A client, as its documentation describes it.
+#[derive(Deserialize)]
 pub struct Client {
     /// The word on the command line.
     pub id: &'static str,
@@ -21,46 +25,35 @@ pub struct Client {
     /// The member of the settings that holds the servers.
     key: &'static str,
     /// Whether an entry names the transport.
+    #[serde(default)]
     has_type: bool,
     /// The client's own command that adds a server, before the name of the server and its command line.
+    #[serde(borrow)]
     add: Option<&'static str>,
     /// Its settings.
-    pub settings: OfUser,
+    settings: OfUser,
     /// The folder that holds its `skills`.
     skills: Option<OfUser>,
 }
 
-/// Where several clients read skills.
-const AGENTS: Option<OfUser> = Some(|env| home(env, ".agents"));
+static CLIENTS: LazyLock<Vec<Client>> =
+    LazyLock::new(|| serde_json::from_str(include_str!("clients.json")).expect("valid JSON"));
 
-#[rustfmt::skip]
-pub const CLIENTS: [Client; 7] = [
-    Client { id: "claude-code", name: "Claude Code", key: "mcpServers", has_type: true,
-        add: Some("claude mcp add --scope user"),
-        settings: |env| named(env, "CLAUDE_CONFIG_DIR", "").join(".claude.json"),
-        skills: Some(|env| named(env, "CLAUDE_CONFIG_DIR", ".claude")) },
-    Client { id: "claude-desktop", name: "Claude Desktop", key: "mcpServers", has_type: false, add: None,
-        settings: |env| applications_directory(env).join("Claude/claude_desktop_config.json"), skills: None },
-    Client { id: "codex", name: "Codex", key: "mcp_servers", has_type: false, add: Some("codex mcp add"),
-        settings: |env| named(env, "CODEX_HOME", ".codex").join("config.toml"), skills: AGENTS },
-    Client { id: "cursor", name: "Cursor", key: "mcpServers", has_type: true, add: None,
-        settings: |env| home(env, ".cursor/mcp.json"), skills: AGENTS },
-    Client { id: "vscode", name: "VS Code", key: "servers", has_type: true, add: None,
-        settings: |env| applications_directory(env).join("Code/User/mcp.json"), skills: AGENTS },
-    Client { id: "zed", name: "Zed", key: "context_servers", has_type: false, add: None,
-        settings: |env| match cfg!(target_os = "macos") {
-            true => home(env, ".config/zed/settings.json"),
-            false => applications_directory(env).join("zed/settings.json"),
-        }, skills: AGENTS },
-    Client { id: "gemini", name: "Gemini CLI", key: "mcpServers", has_type: false, add: None,
-        settings: |env| named(env, "GEMINI_CLI_HOME", "").join(".gemini/settings.json"),
-        skills: Some(|env| named(env, "GEMINI_CLI_HOME", "").join(".gemini")) },
-];
+/// The clients; most others have the form of the second one.
+pub fn clients() -> &'static [Client] {
+    &CLIENTS
+}
 
 impl Client {
+    /// The file with its settings.
+    pub fn settings(&self, env: &Env) -> PathBuf {
+        path(env, self.settings)
+    }
+
     /// Where it reads the skill.
     pub fn skill(&self, env: &Env) -> Option<PathBuf> {
-        Some(self.skills?(env).join("skills").join(NAME).join("SKILL.md"))
+        let skills = path(env, self.skills?).join("skills");
+        Some(skills.join(NAME).join("SKILL.md"))
     }
 
     /// The part of its settings that starts `svc` with these arguments.
@@ -96,11 +89,15 @@ impl Client {
     }
 }
 
-fn home(env: &Env, path: &str) -> PathBuf {
-    home_directory(env).join(path)
-}
-
-/// The directory that a variable of the client names, or one in the home directory.
-fn named(env: &Env, variable: &str, in_home: &str) -> PathBuf {
-    env.path(variable).unwrap_or_else(|| home(env, in_home))
+/// The path of a user. It begins in a directory that is named by a variable of the client or else below
+/// the home directory (`VARIABLE:below`), or in one of the operating system.
+fn path(env: &Env, (start, rest): OfUser) -> PathBuf {
+    let home = home_directory(env);
+    let start = match start.split_once(':') {
+        Some((variable, below)) => env.path(variable).unwrap_or_else(|| home.join(below)),
+        None if start == "home" => home,
+        None if start == "config" && cfg!(target_os = "macos") => home.join(".config"),
+        None => applications_directory(env),
+    };
+    start.join(rest)
 }

@@ -18,7 +18,7 @@ use super::postgres;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::output::{Column, Show, View, timestamp};
+use crate::output::{Column, View, timestamp};
 use crate::private;
 
 /// Where the jobs are.
@@ -161,7 +161,7 @@ pub async fn all(
         match StoredJob::new(ledger, record, option) {
             Ok(job) => jobs.push(job),
             Err(failure) => {
-                let problem = &failure.details().message;
+                let problem = &failure.message;
                 context
                     .out
                     .warning(&format!("job {id} is left out: {problem}"));
@@ -426,16 +426,16 @@ pub struct JobSummary {
 /// Table columns of a job. The status names those that are refused or unknown.
 pub const VIEW: View = View(&[
     Column::id("JOB", "/job"),
-    Column::new("STATUS", "/summary", Show::Status),
-    Column::new("TOTAL", "/total", Show::Number),
-    Column::new("ACCEPTED", "/accepted", Show::Number),
-    Column::new("NOT SENT", "/not_sent", Show::Number),
+    Column::status("STATUS", "/summary"),
+    Column::number("TOTAL", "/total"),
+    Column::number("ACCEPTED", "/accepted"),
+    Column::number("NOT SENT", "/not_sent"),
     Column::text("SUBJECT", "/subject"),
-    Column::new("CREATED", "/created", Show::Time).droppable(),
-    Column::new("REFUSED", "/refused", Show::Number).droppable(),
-    Column::new("UNKNOWN", "/unknown", Show::Number).droppable(),
-    Column::new("LEFT OUT", "/left_out", Show::Number).droppable(),
-    Column::new("WORKERS", "/workers", Show::Number).droppable(),
+    Column::time("CREATED", "/created").droppable(),
+    Column::number("REFUSED", "/refused").droppable(),
+    Column::number("UNKNOWN", "/unknown").droppable(),
+    Column::number("LEFT OUT", "/left_out").droppable(),
+    Column::number("WORKERS", "/workers").droppable(),
     Column::text("FILE", "/file").droppable(),
     Column::text("PROFILE", "/profile").droppable(),
 ]);

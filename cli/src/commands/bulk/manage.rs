@@ -22,14 +22,14 @@ use super::wait::refresh;
 use crate::command_spec::{changes, local, removes};
 use crate::context::{Context, Deleted};
 use crate::failure::{Failure, Kind};
+use crate::follow::FailureBudget;
 use crate::input::columns::ColumnOptions;
 use crate::input::email::check;
 use crate::input::people::{PeopleFile, Person};
 use crate::input::records::Records;
-use crate::output::{Column, Items, Show, View};
+use crate::output::{Column, Items, View};
 use crate::output_schema::of;
 use crate::prepared::confirm;
-use crate::wait::FailureBudget;
 
 /// List the jobs, newest first
 ///
@@ -189,12 +189,12 @@ const STATUSES: [&str; 16] = [
 ];
 
 const REPORT_VIEW: View = View(&[
-    Column::new("ROW", "/row", Show::Number),
+    Column::number("ROW", "/row"),
     Column::text("ADDRESS", "/address"),
-    Column::new("STATUS", "/status", Show::Status),
+    Column::status("STATUS", "/status"),
     Column::id("ID", "/id").droppable(),
     Column::text("CODE", "/code"),
-    Column::new("WHEN", "/when", Show::Time).droppable(),
+    Column::time("WHEN", "/when").droppable(),
     Column::prose("MESSAGE", "/message"),
 ]);
 
@@ -371,7 +371,7 @@ async fn cancel_scheduled(
     drop(progress);
     let said = format!("{count} of {total} scheduled emails are cancelled");
     if let Some(mut failure) = failed {
-        let message = &mut failure.details_mut().message;
+        let message = &mut failure.message;
         *message = format!("{said}: {message}");
         return Err(failure.hint("cancel the job again"));
     }
@@ -539,7 +539,7 @@ fn entries(context: &Context, option: &str, name: &str) -> Result<Vec<String>, F
 
 /// The entries of a file: those of its column of addresses, or else its lines.
 pub fn list(context: &Context, option: &str, path: &Path) -> Result<Vec<String>, Failure> {
-    let bytes = context.inputs.bytes(&context.out, option, path)?;
+    let bytes = context.bytes(option, path)?;
     // Nobody to leave out is more likely a mistake.
     if bytes.trim_ascii().is_empty() && option != "--suppress" {
         return Ok(Vec::new());

@@ -333,7 +333,7 @@ mod tests {
         let email = email().text("Hi\n{{ name");
         let failure = Renderer::new(email, None).err().expect("refused");
         assert!(
-            failure.details().message.starts_with("--text: line 2: "),
+            failure.message.starts_with("--text: line 2: "),
             "{failure:?}"
         );
     }
@@ -377,7 +377,7 @@ mod tests {
                 .err()
                 .expect("refused");
             let expected = format!("--text: line {line}: a placeholder {problem}");
-            assert_eq!(failure.details().message, expected);
+            assert_eq!(failure.message, expected);
         }
         let elif = |count| format!("{{% if 0 %}}{}{{% endif %}}", "{% elif 1 %}".repeat(count));
         assert!(Renderer::new(email().text(elif(501)), None).is_err());

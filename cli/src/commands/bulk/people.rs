@@ -483,8 +483,7 @@ fn guard_allows(client: &EmailClient, row: u64, email: &Email) -> Result<(), Fai
         .map(drop)
         .map_err(|error| {
             let mut failure = Failure::from(error);
-            let details = failure.details_mut();
-            details.message = format!("row {row}: {}", details.message);
+            failure.message = format!("row {row}: {}", failure.message);
             failure
         })
 }

@@ -109,9 +109,7 @@ impl Resume {
             check_time(context, &job.plan).await?;
         }
         let shown = show_left(context, &client, &job, again);
-        if !decided(context, None, shown).await? {
-            return Ok(());
-        }
+        decided(context, None, shown).await?;
         // A plan may be minutes old.
         job.reload().await?;
         refuse_cancelled(context, &job)?;

@@ -211,25 +211,24 @@ fn report(
         if failure.kind() == Kind::Unauthenticated {
             advice::add(&mut failure, context);
         }
-        let details = failure.details_mut();
-        let is_before_all = matches!(details.kind, Kind::Usage | Kind::InvalidInput);
+        let is_before_all = matches!(failure.kind, Kind::Usage | Kind::InvalidInput);
         if accepted + refused + unknown > 0 && is_before_all {
             // It usually means that nothing was sent.
-            details.kind = if unknown == 0 {
+            failure.kind = if unknown == 0 {
                 Kind::PartlyRefused
             } else {
                 Kind::OutcomeUnknown
             };
             // It is that of the last request.
-            details.outcome = None;
-            let why = std::mem::take(&mut details.message);
-            details.message =
+            failure.outcome = None;
+            let why = std::mem::take(&mut failure.message);
+            failure.message =
                 format!("the job stopped after {accepted} of {total} emails were accepted: {why}");
-            if details.code.as_deref() == Some(RECIPIENT_GUARD) {
-                details.hint = Some(SEE_RECIPIENT_GUARD.to_owned());
+            if failure.code.as_deref() == Some(RECIPIENT_GUARD) {
+                failure.hint = Some(SEE_RECIPIENT_GUARD.to_owned());
             }
         }
-        let mut hints = details
+        let mut hints = failure
             .hint
             .take()
             .into_iter()
@@ -285,7 +284,6 @@ fn report(
 pub fn is_result(failure: &Failure) -> bool {
     let ended = ["bulk_unknown", "bulk_partly_refused", "job_is_cancelled"];
     failure
-        .details()
         .code
         .as_deref()
         .is_some_and(|code| ended.contains(&code))

@@ -169,12 +169,6 @@ pub fn rate(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("`{text}` is not a rate such as 50/s or 0.5/s"))
 }
 
-/// What became of a draft.
-enum Prepared {
-    Started,
-    DryRun,
-}
-
 /// A job that may still be declined.
 struct Draft {
     ledger: Ledger,
@@ -210,13 +204,9 @@ impl Send {
         let (ledger, id) = (draft.ledger.clone(), draft.new.id.clone());
 
         let prepared = self.prepare(context, &client, &key, draft, contents, &mut stop);
-        match prepared.await {
-            Ok(Prepared::Started) => {}
-            Ok(Prepared::DryRun) => return Ok(ledger.discard(&id).await?),
-            Err(failure) => {
-                ledger.discard(&id).await?;
-                return Err(failure);
-            }
+        if let Err(failure) = prepared.await {
+            ledger.discard(&id).await?;
+            return Err(failure);
         }
 
         let option = self.ledger.as_option(context);
@@ -237,7 +227,7 @@ impl Send {
         mut draft: Draft,
         contents: Vec<Vec<u8>>,
         stop: &mut StopSignal,
-    ) -> Result<Prepared, Failure> {
+    ) -> Result<(), Failure> {
         let id = draft.new.id.clone();
         for (number, content) in contents.iter().enumerate() {
             let name = plan::attachment(number);
@@ -266,9 +256,7 @@ impl Send {
         }
         let question = self.question(context, &draft.plan, checked.count, key);
         let shown = async { self.show(context, client, &draft.plan, &checked) };
-        if !decided(context, Some(question), shown).await? {
-            return Ok(Prepared::DryRun);
-        }
+        decided(context, Some(question), shown).await?;
         check_sender(context, client, &draft.plan.email.from).await?;
         if let Some((options, columns)) = &people.declared {
             options.remember(columns, &context.settings.state_dir.join(DECLARED))?;
@@ -283,7 +271,7 @@ impl Send {
             let starts = draft.ledger.starts().await?;
             self.refuse_again(context, &draft, checked.count).await?;
             if draft.ledger.start(&id, &settings, Some(starts)).await? {
-                return Ok(Prepared::Started);
+                return Ok(());
             }
         }
     }
@@ -445,7 +433,7 @@ impl Send {
                 let problem = "--attach: standard input cannot be attached to several emails";
                 return Err(Failure::usage(problem));
             }
-            contents.push(context.inputs.bytes(&context.out, "--attach", path)?);
+            contents.push(context.bytes("--attach", path)?);
         }
         Ok(contents)
     }
@@ -495,7 +483,7 @@ impl Send {
         stop: &mut StopSignal,
     ) -> Result<People, Failure> {
         let path = self.file.clone().unwrap_or_else(|| "-".into());
-        let file = context.inputs.open(&context.out, &path)?;
+        let file = context.open(&path)?;
         let mut columns = self.columns.clone();
         let declared = context.settings.state_dir.join(DECLARED);
         let progress = context.out.progress("reading the rows");
@@ -581,7 +569,7 @@ fn nothing_to_send(plan: &Plan, people: &People, checked: Checked) -> Failure {
     let why = plan.left_out.describe().map(|why| format!(": {why}"));
     let message = format!("no row can be sent{}", why.unwrap_or_default());
     let mut failure = Failure::input(message);
-    failure.details_mut().fields = checked.problems;
+    failure.fields = checked.problems;
     match people.missing_columns() {
         Some(missing) => failure.hint(missing),
         None => failure,

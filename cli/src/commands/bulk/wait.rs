@@ -18,8 +18,8 @@ use super::ledger::StoredJob;
 use super::run::is_result;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
+use crate::follow::{self, FailureBudget};
 use crate::stop::StopSignal;
-use crate::wait::{self, FailureBudget};
 
 /// Requests in flight.
 const CONCURRENCY: usize = 4;
@@ -75,7 +75,7 @@ impl Wait {
         });
         match (sent, followed) {
             (Err(sent), Err(followed)) => {
-                context.out.warning(&followed.details().message);
+                context.out.warning(&followed.message);
                 Err(sent)
             }
             (sent, followed) => sent.and(followed),
@@ -120,7 +120,7 @@ pub async fn refresh(
             return Err(Failure::other(message));
         };
         if status.is_final() {
-            let (status, reason) = (status.to_string(), wait::reason(&email));
+            let (status, reason) = (status.to_string(), follow::reason(&email));
             found.push((row, FinalStatus { status, reason }));
         } else {
             left += 1;

@@ -98,9 +98,7 @@ impl Work {
     ) -> Result<(), Failure> {
         may_continue(context, &job.plan, job.id(), key).await?;
         let shown = show_left(context, client, &job, &[]);
-        if !decided(context, None, shown).await? {
-            return Ok(());
-        }
+        decided(context, None, shown).await?;
         if job.not_sent() > 0 {
             check_time(context, &job.plan).await?;
         }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use svc_sdk::{Attempt, Operation};
 
-use crate::context::masked_message;
+use crate::context::{beginning, masked_message};
 use crate::signing::tag;
 
 /// A request and its response.
@@ -90,10 +90,10 @@ impl Exchange {
         Shown {
             request: without(&format!("{} {}", self.method, self.url)),
             request_headers,
-            request_body,
+            request_body: beginning(&request_body).to_owned(),
             status: self.status,
             headers,
-            body,
+            body: beginning(&body).to_owned(),
         }
     }
 }

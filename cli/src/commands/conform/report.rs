@@ -16,15 +16,15 @@ use super::exchange::Shown;
 use super::run::pin;
 use super::seen::{CHECKS, PointCheck, Verdict};
 use crate::failure::Failure;
-use crate::output::{Column, Show, View};
+use crate::output::{Column, View};
 
 pub(super) const VIEW: View = View(&[
-    Column::new("RESULT", "/result", Show::Status),
+    Column::status("RESULT", "/result"),
     Column::id("CHECK", "/id"),
     Column::prose("ABOUT", "/about").droppable(),
     Column::prose("FOUND", "/found"),
-    Column::new("REQUEST", "/exchange/request", Show::BelowRow),
-    Column::new("RESPONSE", "/exchange/body", Show::BelowRow),
+    Column::below_row("REQUEST", "/exchange/request"),
+    Column::below_row("RESPONSE", "/exchange/body"),
 ]);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

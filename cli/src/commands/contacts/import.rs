@@ -97,7 +97,7 @@ enum Existing {
 impl Import {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         // Another program may change the file between its two readings.
-        let copy = context.inputs.copy(&context.out, &self.file)?;
+        let copy = context.copy(&self.file)?;
         let open = || {
             let mut file = copy.try_clone()?;
             file.rewind()?;
@@ -139,9 +139,7 @@ impl Import {
             },
             rows: RefCell::new(rows),
         };
-        let Some(Ready { importer, rows }) = Prepared::new(ready).decide(context).await? else {
-            return Ok(());
-        };
+        let Ready { importer, rows } = Prepared::new(ready).decide(context).await?;
         columns.remember(&names, &declared)?;
         let progress = context.out.progress(format!("importing {total} rows"));
         let stopped = Cell::new(false);
@@ -308,7 +306,7 @@ impl Importer {
                     let (id, update) = (&contact.id, ContactUpdate::new().subscribed(wanted));
                     let updated = context.run(client.contacts().update(id, &update)).await;
                     updated.map_err(|mut failure| {
-                        let message = &mut failure.details_mut().message;
+                        let message = &mut failure.message;
                         *message =
                             format!("created as {id}, but not with subscribed={wanted}: {message}");
                         failure
@@ -354,8 +352,7 @@ const REMAINS_UNSUBSCRIBED: &str = "the contact remains unsubscribed, although t
 /// Whether every further row would fail in the same way.
 fn is_fatal(failure: &Failure) -> bool {
     // Somebody has deleted the contact in the meantime.
-    let was_deleted =
-        failure.kind() == Kind::NotFound && failure.details().operation == Some(ContactsUpdate);
+    let was_deleted = failure.kind() == Kind::NotFound && failure.operation == Some(ContactsUpdate);
     !was_deleted
         && matches!(
             failure.kind(),

@@ -47,7 +47,7 @@ pub(super) async fn examine(
                 }
                 _ => format!("svc login --service {service}"),
             };
-            let next = match how_the_key_was_sent(failure.details(), context) {
+            let next = match how_the_key_was_sent(&failure, context) {
                 Some(scheme) => format!("{scheme}; or {next}"),
                 None => next,
             };
@@ -76,9 +76,8 @@ pub(super) async fn examine(
 
 /// A response did not come from the service, or there was none.
 fn unusable(check: &str, failure: &Failure, url: &str, findings: &mut Findings) {
-    let details = failure.details();
     let transient = matches!(failure.kind(), Kind::Unavailable | Kind::RateLimited);
-    let (status, next) = match details.status {
+    let (status, next) = match failure.status {
         Some(status) if transient => (format!(" (HTTP {status})"), "run svc doctor again later"),
         Some(status) => (format!(" (HTTP {status})"), "check the URL"),
         None => (
@@ -86,8 +85,8 @@ fn unusable(check: &str, failure: &Failure, url: &str, findings: &mut Findings) 
             "check the URL, the network, the proxy and --ca-bundle",
         ),
     };
-    let finding = format!("{url}: {}{status}", details.message);
-    findings.problem(check, &finding, details.hint.as_deref().unwrap_or(next));
+    let finding = format!("{url}: {}{status}", failure.message);
+    findings.problem(check, &finding, failure.hint.as_deref().unwrap_or(next));
 }
 
 async fn email(context: &Context, client: &EmailClient, findings: &mut Findings) {
@@ -116,7 +115,7 @@ async fn email(context: &Context, client: &EmailClient, findings: &mut Findings)
     ];
     for (check, is_whole) in are_whole {
         if is_whole == Some(false) {
-            let finding = "the service has more of them than it says how to get";
+            let finding = "the service says that there are more, but not how to get them";
             findings.warning(check, finding, &context.svc("conform", &[]));
         }
     }
@@ -150,7 +149,7 @@ async fn email(context: &Context, client: &EmailClient, findings: &mut Findings)
 
 fn scope(name: &str, failure: Option<&Failure>, findings: &mut Findings) {
     let check = format!("scope {name}");
-    match failure.map(|failure| (failure, failure.details().status)) {
+    match failure.map(|failure| (failure, failure.status)) {
         None | Some((_, Some(404))) => findings.ok(&check, "granted"),
         Some((_, Some(403))) => findings.warning(
             &check,
@@ -158,7 +157,7 @@ fn scope(name: &str, failure: Option<&Failure>, findings: &mut Findings) {
             "to use these operations, create a key with this scope",
         ),
         Some((failure, _)) => {
-            let finding = format!("unknown: {}", failure.details().message);
+            let finding = format!("unknown: {}", failure.message);
             findings.unknown(&check, &finding, "run svc doctor again later");
         }
     }

@@ -36,9 +36,7 @@ impl Records {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
         let names = Names::<Domain>::new(context, &client);
-        let Some(names) = Prepared::new(names).decide(context).await? else {
-            return Ok(());
-        };
+        let names = Prepared::new(names).decide(context).await?;
         let records = names.existing(&self.id).await?.item.dns_records();
         if records.is_empty() {
             return Err(Failure::other(format!(

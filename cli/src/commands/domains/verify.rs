@@ -16,11 +16,11 @@ use crate::command_spec::changes;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::{Column, Format, Show, View};
+use crate::follow::Polls;
+use crate::output::{Column, Format, View};
 use crate::output_schema::domain;
 use crate::prepared::Prepared;
-use crate::resource::{Names, Resource as _};
-use crate::wait::Polls;
+use crate::resource::{Resource as _, id_of};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
@@ -28,7 +28,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// Table columns of a verification: one row per record.
 const CHECKS: View = View(&[
     Column::text("RECORD", "/kind"),
-    Column::new("VERIFIED", "/verified", Show::Flag),
+    Column::flag("VERIFIED", "/verified"),
     Column::prose("WHY", "/reason"),
     Column::text("FOUND", "/found"),
     Column::text("EXPECTED", "/expected"),
@@ -56,14 +56,9 @@ pub struct Verify {
 impl Verify {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
-        let id = Names::<Domain>::new(context, &client)
-            .target(&self.domain)
-            .await?
-            .id;
+        let id = id_of::<Domain>(context, &client, &self.domain).await?;
         let call = context.with_options(client.domains().verify(&id));
-        let Some(call) = Prepared::new(call).decide(context).await? else {
-            return Ok(());
-        };
+        let call = Prepared::new(call).decide(context).await?;
         let done = match self.wait {
             true => until_verified(context, &client, &id).await?,
             false => Some(context.send(call, "looking up the records").await?),

@@ -19,9 +19,9 @@ use super::fields::{self, has_content};
 use crate::command_spec::creates;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::input::content::in_file;
+use crate::input::file::in_file;
 use crate::input::records::{Record, Records};
-use crate::output::{Column, Show, View, fields_beside};
+use crate::output::{Column, View, fields_beside};
 use crate::output_schema::{batch_fields, of};
 use crate::prepared::Prepared;
 use crate::times;
@@ -30,8 +30,8 @@ use crate::times;
 const LIMIT: usize = 100;
 
 const VIEW: View = View(&[
-    Column::new("#", "/index", Show::Number),
-    Column::new("RESULT", "/result", Show::Status),
+    Column::number("#", "/index"),
+    Column::status("RESULT", "/result"),
     Column::id("ID", "/id"),
     Column::id("CODE", "/error/code"),
     Column::prose("MESSAGE", "/error/message"),
@@ -57,18 +57,20 @@ pub struct Batch {
 
 impl Batch {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
+        let bytes = context.bytes("FILE", &self.file)?;
         let local_checks = context.checks_limits().await?;
         let values = parse(bytes, &self.file)?;
-        let now = match values
-            .iter()
-            .any(|value| value.get("scheduledAt").is_some())
-        {
+        let mut scheduled = values.iter().filter_map(|value| value.get("scheduledAt"));
+        let is_scheduled = scheduled.next().is_some();
+        let now = match is_scheduled {
             true => times::now(context).await?,
             false => context.settings.env.zone.at(&Utc::now()),
         };
-        let emails =
-            emails(&values, local_checks, &now).map_err(|failure| in_file(&self.file, failure))?;
+        let read = |now| {
+            let read = emails(&values, local_checks, now);
+            read.map_err(|failure| in_file(&self.file, failure))
+        };
+        let emails = read(&now)?;
         let question = context.question_about_service()?;
         let client = context.email_client().await?;
         if local_checks {
@@ -76,10 +78,12 @@ impl Batch {
         }
         fields::warn_of_placeholders(context, &emails);
         let call = context.with_options(client.emails().send_batch(&emails));
-        let call = Prepared::new(call).asking(question);
-        let Some(response) = context.call_prepared(call, "sending").await? else {
-            return Ok(());
-        };
+        let call = Prepared::new(call).asking(question).decide(context).await?;
+        if is_scheduled {
+            // Their times may have passed before somebody decided.
+            read(&times::now(context).await?)?;
+        }
+        let response = context.send(call, "sending").await?;
         let items = response.items.iter().map(Item::of).collect::<Vec<_>>();
         context
             .out
@@ -98,7 +102,7 @@ fn emails(
         email(value, local_checks, now).map_err(|(field, problem)| {
             let message = format!("email {index}: {field}: {problem}; nothing was sent");
             let mut failure = Failure::input(message);
-            failure.details_mut().fields = vec![(format!("emails[{index}].{field}"), problem)];
+            failure.fields = vec![(format!("emails[{index}].{field}"), problem)];
             failure
         })
     });
@@ -140,7 +144,8 @@ fn email(
     }
     fields::check_addresses(&email)?;
     if let Some(at) = &email.scheduled_at {
-        times::check_schedule(at, now).map_err(|problem| ("scheduledAt".to_owned(), problem))?;
+        times::check_schedule(at, now, local_checks)
+            .map_err(|problem| ("scheduledAt".to_owned(), problem))?;
     }
     Ok(email)
 }
@@ -278,7 +283,7 @@ mod tests {
         );
         let past = scheduled("2026-11-21T12:28:00+02:00");
         let refused = read(&format!("{times}\n{past}")).expect_err("refused");
-        let [(field, problem)] = &refused.details().fields[..] else {
+        let [(field, problem)] = &refused.fields[..] else {
             panic!("{refused:?}")
         };
         assert_eq!(field, "emails[2].scheduledAt");
@@ -293,14 +298,10 @@ mod tests {
         ] {
             assert!(read(&scheduled(past)).is_err(), "{past}");
         }
-        for future in [
-            "2026-11-21T09:00-0500",
-            "2026-11-22",
-            "2026-W48",
-            "tomorrow",
-        ] {
+        for future in ["2026-11-21T09:00-0500", "2026-11-22", "2026-W48"] {
             assert!(read(&scheduled(future)).is_ok(), "{future}");
         }
+        assert!(read(&scheduled("tomorrow")).is_err());
     }
 
     #[test]
@@ -317,7 +318,7 @@ mod tests {
         assert_eq!(read(&lines(100)).expect("read").len(), 100);
         let refused = read(&lines(101)).expect_err("refused");
         assert_eq!(refused.kind(), Kind::InvalidInput);
-        assert!(refused.details().message.contains("101"));
+        assert!(refused.message.contains("101"));
     }
 
     #[test]
@@ -333,7 +334,7 @@ mod tests {
             ),
             ("", "the file is empty"),
         ] {
-            let message = read(text).expect_err("refused").details().message.clone();
+            let message = read(text).expect_err("refused").message.clone();
             assert!(
                 message.contains(location) && !message.contains("secret"),
                 "{message}"

@@ -9,28 +9,28 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use svc_sdk::Call;
 use svc_sdk::Operation::EmailsCancel;
-use svc_sdk::email::EmailRecord;
+use svc_sdk::email::{EmailRecord, EmailStatus};
 
 use super::{VIEW as EMAIL_VIEW, missing};
 use crate::command_spec::changes;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::output::{Column, Show, View, fields_beside};
+use crate::output::{Column, View, fields_beside};
 use crate::output_schema::{any_of, batch_fields, email, list, of};
 use crate::prepared::Prepared;
 
 const VIEW: View = View(&[
     Column::id("ID", "/id"),
-    Column::new("RESULT", "/result", Show::Status),
+    Column::status("RESULT", "/result"),
     Column::prose("MESSAGE", "/error/message"),
 ]);
 
 /// Cancel scheduled emails
 ///
-/// Of several emails, what became of each is listed, and the exit code is 11 if only some of them can
-/// be cancelled. A failure that concerns all, such as a rejected key, ends the command: the remaining
-/// emails are not tried. All of a bulk job: svc bulk cancel.
+/// With several ids, the result of each email is listed, and the exit code is 11 if some could not be
+/// cancelled. A failure that affects all of them, such as a rejected key, ends the command, and the
+/// remaining emails are not tried. To cancel the emails of a bulk job: svc bulk cancel.
 #[derive(Args, Debug)]
 #[command(add = changes(&[EmailsCancel], || any_of(&[email, || list(of::<Item>)])))]
 #[command(after_long_help = "\
@@ -49,9 +49,7 @@ impl Cancel {
         if let [id] = &ids[..] {
             context.not_found.replace(Some(missing(id)));
             let call = context.with_options(client.emails().cancel(id));
-            let Some(call) = Prepared::new(call).decide(context).await? else {
-                return Ok(());
-            };
+            let call = Prepared::new(call).decide(context).await?;
             let email = cancel(context, id, call).await?;
             return context.out.one(&email, EMAIL_VIEW);
         }
@@ -59,9 +57,7 @@ impl Cancel {
             .iter()
             .map(|id| context.with_options(client.emails().cancel(id)));
         let calls = Prepared::new(calls.collect::<Vec<_>>());
-        let Some(calls) = calls.decide(context).await? else {
-            return Ok(());
-        };
+        let calls = calls.decide(context).await?;
 
         let (mut items, mut end) = (Vec::new(), None);
         for (id, call) in ids.iter().zip(calls) {
@@ -119,15 +115,26 @@ async fn cancel(
     id: &str,
     call: Call<EmailRecord>,
 ) -> Result<EmailRecord, Failure> {
-    context.send(call, "cancelling").await.map_err(|failure| {
-        if failure.details().status != Some(409) {
-            return failure;
-        }
+    let sent = context.send(call, "cancelling").await;
+    let too_late = |failure: Failure| {
         let get = context.svc("emails get {}", &[id]);
         failure.hint(format!(
             "only an email that waits for its scheduled time can be cancelled; see it: {get}"
         ))
-    })
+    };
+    let email = sent.map_err(|failure| match failure.status {
+        Some(409) => too_late(failure),
+        _ => failure,
+    })?;
+    match &email.status {
+        Some(status) if status.is_final() && *status != EmailStatus::Cancelled => {
+            let problem = format!("email {id} was not cancelled: the service says {status}");
+            Err(too_late(
+                Failure::new(Kind::Refused, problem).code("not_cancelled"),
+            ))
+        }
+        _ => Ok(email),
+    }
 }
 
 /// What became of one of several emails.
@@ -174,8 +181,7 @@ impl Item {
             _ => CancelResult::Failed,
         };
         let mut item = Self::new(id, result);
-        let details = failure.details();
-        let error = json!({"code": details.code, "message": details.message});
+        let error = json!({"code": failure.code, "message": failure.message});
         item.fields.insert("error".to_owned(), error);
         item
     }

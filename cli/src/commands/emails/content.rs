@@ -1,5 +1,7 @@
 //! What an email consists of, beside its recipients: the options of `emails send` and `bulk send`.
 
+use std::ffi::{OsStr, OsString};
+
 use clap::{Args, ValueHint};
 use svc_sdk::email::{Email, ScheduledAt};
 
@@ -23,10 +25,10 @@ pub struct Content {
     pub subject: Option<String>,
     /// HTML body: text, @file or - for stdin
     #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
-    pub html: Option<String>,
+    pub html: Option<OsString>,
     /// Plain-text body [default: derived from --html]
     #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
-    pub text: Option<String>,
+    pub text: Option<OsString>,
     /// Template id
     #[arg(long, value_name = "ID")]
     pub template: Option<String>,
@@ -55,7 +57,7 @@ pub struct Content {
 impl Content {
     /// Sets the fields of an email that the options give, except attachments.
     pub async fn apply(&self, context: &Context, email: &mut Email) -> Result<(), Failure> {
-        let read = |option, value: &Option<String>| match value {
+        let read = |option, value: &Option<OsString>| match value {
             None => Ok(None),
             Some(value) => {
                 let content = context.text(option, value)?;
@@ -112,11 +114,9 @@ pub fn replace(list: &mut Vec<String>, option: &str, given: &[String]) -> Result
 
 /// Refuses an empty file or standard input, such as the output of a command that failed. An empty
 /// value on the command line is intended.
-fn refuse_empty(option: &str, value: &str, content: &str) -> Result<(), Failure> {
-    if value.is_empty() || !content.trim().is_empty() {
-        return Ok(());
-    }
-    if value != "-" && !value.starts_with('@') {
+fn refuse_empty(option: &str, value: &OsStr, content: &str) -> Result<(), Failure> {
+    let is_file = value == "-" || value.as_encoded_bytes().starts_with(b"@");
+    if !is_file || !content.trim().is_empty() {
         return Ok(());
     }
     Err(

@@ -59,13 +59,13 @@ pub(super) fn check_addresses(email: &Email) -> Result<(), (String, String)> {
     Ok(())
 }
 
-/// The fields that the reference does not name. They are sent as they are.
+/// The fields that the reference does not name. They are sent unchanged.
 pub(super) fn undocumented(email: &Email) -> impl Iterator<Item = &str> {
     let attached = email.attachments.iter().flat_map(|it| it.extra.keys());
     email.extra.keys().chain(attached).map(String::as_str)
 }
 
-/// Says that fields are sent as they are, because the service may ignore them.
+/// Warns that fields are sent unchanged, because the service may ignore them.
 pub(super) fn warn<'a>(context: &Context, names: impl IntoIterator<Item = &'a str>) {
     let names = names.into_iter().collect::<BTreeSet<_>>();
     if !names.is_empty() {
@@ -76,7 +76,7 @@ pub(super) fn warn<'a>(context: &Context, names: impl IntoIterator<Item = &'a st
             .join(", ");
         context
             .out
-            .warning(&format!("not documented, and sent as it is: {shown}"));
+            .warning(&format!("not documented, sent unchanged: {shown}"));
     }
 }
 
@@ -104,7 +104,7 @@ pub(super) fn warn_of_placeholders<'a>(
     };
     if emails.into_iter().any(has_placeholder) {
         context.out.warning(
-            "placeholders such as {{ name }} are sent as they are; --template and `svc bulk send` \
+            "placeholders such as {{ name }} are sent unchanged; --template and `svc bulk send` \
              fill them",
         );
     }

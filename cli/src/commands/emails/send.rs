@@ -4,6 +4,8 @@
 //! the ID and says not to send it again. `content.rs` reads the options that `bulk send` has, too,
 //! and `fields.rs` checks the fields.
 
+use std::ffi::OsString;
+
 use clap::Args;
 use serde_json::Value;
 use svc_sdk::Operation::{EmailsGet, EmailsSend};
@@ -59,13 +61,13 @@ pub struct Send {
     var: Vec<pairs::Pair>,
     /// Template variables as a JSON object
     #[arg(long, hide_short_help = true, value_name = "@FILE|-", add = at_file())]
-    vars: Option<String>,
+    vars: Option<OsString>,
     /// Email as JSON; the other options override it
     ///
     /// A misspelled field is refused, and another one that is not documented is sent with a
     /// warning.
     #[arg(long, value_name = "@FILE|-|JSON", add = at_file())]
-    body: Option<String>,
+    body: Option<OsString>,
     /// Wait for the final status
     ///
     /// The exit code is 10 if the email bounced, failed or was cancelled, and 9 if its status is not
@@ -86,27 +88,16 @@ impl Send {
         let question = context.question_about_service()?;
         let client = context.email_client().await?;
         let call = context.with_options(client.emails().send(&email));
-        let call = Prepared::new(call).asking(question);
         let sent = async {
-            let Some(call) = call.decide(context).await? else {
-                return Ok(None);
-            };
-            // A plan of svc mcp may be minutes old.
-            if let Some(at) = &email.scheduled_at {
-                times::check_schedule(at, &times::now(context).await?).map_err(|problem| {
-                    Failure::input(format!("scheduledAt: {problem}"))
-                        .hint("nothing was sent; give a later time")
-                })?;
-            }
-            context.send(call, "sending").await.map(Some)
+            let call = Prepared::new(call).asking(question).decide(context).await?;
+            // Its time may have passed before somebody decided.
+            check_schedule(context, &email).await?;
+            context.send(call, "sending").await
         };
         let accepted = sent.await.map_err(|failure| {
             let failure = with_options(failure, &email, has_body);
             advice::for_sender(failure, context, &email.from)
         })?;
-        let Some(accepted) = accepted else {
-            return Ok(());
-        };
         if !wait {
             let shown = context.out.one(&accepted, VIEW);
             shown.map_err(|failure| accepted_as(&accepted.id, failure))?;
@@ -136,7 +127,7 @@ impl Send {
         }
         email.variables.extend(pairs::object("--var", self.var)?);
         for Attach { path, file } in &self.content.attach {
-            let content = context.inputs.bytes(&context.out, "--attach", path)?;
+            let content = context.bytes("--attach", path)?;
             email
                 .attachments
                 .push(file.describe(Attachment::from_bytes("", content)));
@@ -144,14 +135,11 @@ impl Send {
         fields::check_addresses(&email).map_err(|(field, problem)| {
             let mut failure = Failure::input(format!("{field}: {problem}"))
                 .hint("nothing was sent; type the address anew");
-            failure.details_mut().fields = vec![(field, problem)];
+            failure.fields = vec![(field, problem)];
             failure
         })?;
-        if let (Some(at), None) = (&email.scheduled_at, &self.content.at) {
-            times::check_schedule(at, &times::now(context).await?).map_err(|problem| {
-                Failure::input(format!("--body: scheduledAt: {problem}"))
-                    .hint("give a later time, or remove scheduledAt to send now")
-            })?;
+        if self.content.at.is_none() {
+            check_schedule(context, &email).await?;
         }
         if let (Some(html), None, None, false) =
             (&email.html, &email.text, &email.template_id, self.no_text)
@@ -184,12 +172,23 @@ impl Send {
     }
 }
 
+async fn check_schedule(context: &Context, email: &Email) -> Result<(), Failure> {
+    let Some(at) = &email.scheduled_at else {
+        return Ok(());
+    };
+    let now = times::now(context).await?;
+    let local_checks = context.checks_limits().await?;
+    times::check_schedule(at, &now, local_checks).map_err(|problem| {
+        Failure::input(format!("scheduledAt: {problem}"))
+            .hint("give a later time, or remove scheduledAt to send now")
+    })
+}
+
 /// Names the option and the value of an address that is refused, in place of a field of the API.
 fn with_options(mut failure: Failure, email: &Email, has_body: bool) -> Failure {
     if has_body || failure.kind() != Kind::InvalidInput {
         return failure;
     }
-    let details = failure.details_mut();
     let lists = [
         ("to", "--to", &email.to),
         ("cc", "--cc", &email.cc),
@@ -199,19 +198,19 @@ fn with_options(mut failure: Failure, email: &Email, has_body: bool) -> Failure 
     for (field, option, addresses) in lists {
         for (index, address) in addresses.iter().enumerate() {
             let start = format!("{field}[{index}]: ");
-            let Some(problem) = details.message.strip_prefix(&start) else {
+            let Some(problem) = failure.message.strip_prefix(&start) else {
                 continue;
             };
             let address = one_line(address);
-            details.message = match problem.strip_prefix("not ") {
+            failure.message = match problem.strip_prefix("not ") {
                 Some(rest) => format!("{option}: `{address}` is not {rest}"),
                 None => format!("{option}: `{address}`: {problem}"),
             };
             return failure;
         }
     }
-    if let Some(problem) = details.message.strip_prefix("from: ") {
-        details.message = format!("--from: {problem}");
+    if let Some(problem) = failure.message.strip_prefix("from: ") {
+        failure.message = format!("--from: {problem}");
     }
     failure
 }
@@ -235,12 +234,11 @@ fn wait_failed(context: &Context, id: &str, mut failure: Failure) -> Failure {
     ) {
         return failure;
     }
-    let details = failure.details_mut();
-    if matches!(details.kind, Kind::Unavailable | Kind::RateLimited) {
-        details.kind = Kind::OutcomeUnknown;
+    if matches!(failure.kind, Kind::Unavailable | Kind::RateLimited) {
+        failure.kind = Kind::OutcomeUnknown;
     }
-    details.outcome = Some(Outcome::Unknown.as_str());
-    details.retryable = Some(false);
+    failure.outcome = Some(Outcome::Unknown.as_str());
+    failure.retryable = Some(false);
     failure.hint(advice::accepted_as(context, id))
 }
 

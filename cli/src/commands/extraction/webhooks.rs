@@ -1,15 +1,14 @@
 //! The `svc extraction webhooks` commands: endpoints for extraction events.
 
-use clap_complete::engine::ArgValueCandidates;
 use serde_json::Value;
 use svc_sdk::extraction::{NewWebhook, Webhook};
-use svc_sdk::{Call, Deleted, ExtractionClient, List, ListStream, Operation, Secret};
+use svc_sdk::{Call, Deleted, ExtractionClient, ListStream, Operation, Secret};
 
 use crate::commands::webhooks::{CreateWebhook, ServiceWebhook};
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::{Column, Show, View};
+use crate::output::{Column, View};
 use crate::output_schema::extraction_webhook;
 use crate::resource::{Anywhere, Delete, Get, ListAll, Resource};
 
@@ -32,11 +31,11 @@ impl Resource for Webhook {
     const CREATE: &'static str = "create URL --event extraction.completed";
     const LISTS: &'static [Operation] = &[Operation::ExtractionWebhooksList];
     const DELETES: &'static [Operation] = &[Operation::ExtractionWebhooksDelete];
-    const COMPLETED: fn() -> ArgValueCandidates = || Values::ExtractionWebhook.candidates();
+    const COMPLETED: Values = Values::ExtractionWebhook;
     const SCHEMA: fn() -> Value = extraction_webhook;
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
-        Column::new("STATUS", "/status", Show::Status),
+        Column::status("STATUS", "/status"),
         Column::text("URL", "/url").key(),
         Column::prose("EVENTS", "/events"),
         Column::id("SECRET", "/secret"),
@@ -44,10 +43,6 @@ impl Resource for Webhook {
 
     async fn client(context: &Context) -> Result<ExtractionClient, Failure> {
         context.extraction_client().await
-    }
-
-    fn list(client: &ExtractionClient) -> Option<Call<List<Self>>> {
-        Some(client.webhooks().list())
     }
 
     fn stream(client: &ExtractionClient) -> Option<ListStream<Self>> {

@@ -33,7 +33,7 @@ use crate::deliver::{
     Deliverer, Delivery, DeliveryError, DeliveryResponse, RESPONSE_TIMEOUT, remove_hop_by_hop,
 };
 use crate::diagnose::Check;
-use crate::recorded::{RecordedDelivery, Records};
+use crate::recorded::{RecordedDeliveries, RecordedDelivery};
 use crate::signing::scheme;
 
 /// Maximum number of connections at a time. More wait until one is closed.
@@ -89,7 +89,7 @@ pub(super) struct Receiver {
     pub(super) deliverer: Deliverer,
     /// Whether a recipient guard is set.
     pub(super) is_guarded: bool,
-    pub(super) records: Records,
+    pub(super) records: RecordedDeliveries,
     /// The file of `--secret-file`, if it verifies.
     pub(super) secret_file: Option<PathBuf>,
     /// Signs what is forwarded, in place of the service's signature.
@@ -204,10 +204,21 @@ impl Receiver {
                     false => format!("{error}: {}", advice.join("; ")),
                 })
             })?;
-        let event = self.event(&head.headers, &body);
+        let json = serde_json::from_slice::<Value>(&body).unwrap_or_default();
+        // Some services send a list of events.
+        let payload = match &json {
+            Value::Array(events) => events.first().unwrap_or(&json),
+            payload => payload,
+        };
+        let event = self.event(&head.headers, payload);
         let target = self.target(event.as_deref());
         let service = self.service.as_str();
         let mut record = RecordedDelivery::new(service, event.clone(), &head.headers, &body);
+        record.event_id = match payload.get("id") {
+            Some(Value::String(id)) => Some(id.clone()),
+            Some(Value::Number(id)) => Some(id.to_string()),
+            _ => None,
+        };
         record.forwarded_to = target.cloned();
         record.secret_file.clone_from(&self.secret_file);
         let stored = self.records.store(&record);
@@ -219,10 +230,8 @@ impl Receiver {
             status: 200,
             forwarded_to: target.cloned(),
             duration_ms: 0,
-            problem: stored
-                .err()
-                .map(|failure| failure.details().message.clone()),
-            body: serde_json::from_slice(&body).unwrap_or_default(),
+            problem: stored.err().map(|failure| failure.message.clone()),
+            body: json,
         };
         let Some(url) = target else {
             return Ok((report, empty(StatusCode::OK)));
@@ -308,18 +317,10 @@ impl Receiver {
 
     /// The event, from the signed body if it has one, else from a header
     /// (`docs/undocumented/services.md#delivery-payload`).
-    fn event(&self, headers: &HeaderMap, body: &[u8]) -> Option<String> {
-        let payload = serde_json::from_slice::<Value>(body).ok();
-        // Some services send a list of events.
-        let payload = payload.as_ref().map(|payload| match payload {
-            Value::Array(events) => events.first().unwrap_or(payload),
-            payload => payload,
-        });
+    fn event(&self, headers: &HeaderMap, payload: &Value) -> Option<String> {
         let pinned = self.dialect.pinned(Point::DeliveryEvent);
-        let in_body = payload.and_then(|payload| {
-            let mut names = pinned.into_iter().chain(["event", "type"]);
-            names.find_map(|name| payload.get(name)?.as_str().map(str::to_owned))
-        });
+        let mut names = pinned.into_iter().chain(["event", "type"]);
+        let in_body = names.find_map(|name| payload.get(name)?.as_str().map(str::to_owned));
         in_body.or_else(|| {
             let name = match self.service {
                 Service::Email => Some(self.dialect.choice(Point::EventHeader)),

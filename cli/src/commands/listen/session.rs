@@ -7,7 +7,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use svc_sdk::{Call, Deleted, Secret, Service, email, extraction};
+use svc_sdk::{Call, Deleted, Secret, Service};
 use uuid::Uuid;
 
 use crate::commands::webhooks::ServiceWebhook;
@@ -27,7 +27,6 @@ pub(super) struct Session {
     pub(super) id: String,
     /// The secret with which the service signs, if the response has one.
     pub(super) secret: Option<Secret>,
-    service: Service,
     /// `None` if the state directory cannot be written.
     record: Option<Record>,
 }
@@ -40,44 +39,22 @@ pub(super) fn session_url(base: &str) -> Option<String> {
 }
 
 impl Session {
-    fn of<W: ServiceWebhook>(records: &SessionRecords, webhook: &W) -> Self {
-        let id = webhook.named().0.clone();
-        Self {
-            record: records.add(&id).ok(),
-            id,
-            secret: webhook.secret().map(|(_, secret)| secret.clone()),
-            service: records.service,
-        }
-    }
-
     /// Deletes the webhook, unless another signal arrives. A failure says how to delete it by hand.
-    pub(super) async fn end(
+    pub(super) async fn end<W: ServiceWebhook>(
         &self,
         context: &Context,
         stop: &mut StopSignal,
     ) -> Result<(), Failure> {
-        let (id, is_email) = (&self.id, self.service == Service::Email);
-        let delete = async {
-            match is_email {
-                true => delete::<email::Webhook>(context, id).await,
-                false => delete::<extraction::Webhook>(context, id).await,
-            }
-        };
-        context
-            .unless_stopped(stop, delete)
-            .await
-            .map_err(|failure| {
-                let group = if is_email {
-                    "webhooks"
-                } else {
-                    "extraction webhooks"
-                };
-                let command = context.svc(&format!("{group} delete {{}} --yes"), &[id]);
-                let why = &failure.details().message;
-                Failure::other(format!("webhook {id} was not deleted: {why}"))
-                    .code("webhook_not_deleted")
-                    .hint(format!("delete it: {command}"))
-            })?;
+        let delete = delete::<W>(context, &self.id);
+        let deleted = context.unless_stopped(stop, delete).await;
+        deleted.map_err(|failure| {
+            let id = &self.id;
+            let command = context.svc(&format!("{} delete {{}} --yes", W::GROUP), &[id]);
+            let why = &failure.message;
+            Failure::other(format!("webhook {id} was not deleted: {why}"))
+                .code("webhook_not_deleted")
+                .hint(format!("delete it: {command}"))
+        })?;
         if let Some(record) = &self.record {
             record.remove();
         }
@@ -86,10 +63,10 @@ impl Session {
 }
 
 /// The webhook of a new session, and those that killed sessions have left behind.
-pub(super) struct NewSession {
+pub(super) struct NewSession<W> {
     records: SessionRecords,
     left: Vec<Leftover>,
-    webhook: NewWebhook,
+    create: Call<W>,
 }
 
 /// A webhook that a killed session has left behind.
@@ -99,13 +76,7 @@ struct Leftover {
     record: Option<Record>,
 }
 
-/// The request that creates the webhook.
-enum NewWebhook {
-    Email(Call<email::Webhook>),
-    Extraction(Call<extraction::Webhook>),
-}
-
-impl NewSession {
+impl<W: ServiceWebhook> NewSession<W> {
     pub(super) async fn new(
         context: &Context,
         service: Service,
@@ -113,25 +84,27 @@ impl NewSession {
         events: Vec<String>,
     ) -> Result<Self, Failure> {
         let records = SessionRecords::new(context, service).await?;
-        Ok(match service {
-            Service::Email => {
-                let (left, create) =
-                    prepare::<email::Webhook>(context, &records, url, events).await?;
-                Self {
-                    records,
-                    left,
-                    webhook: NewWebhook::Email(create),
-                }
-            }
-            _ => {
-                let (left, create) =
-                    prepare::<extraction::Webhook>(context, &records, url, events).await?;
-                Self {
-                    records,
-                    left,
-                    webhook: NewWebhook::Extraction(create),
-                }
-            }
+        let client = W::client(context).await?;
+        let delete = |id: &str| context.with_options(W::delete(&client, id));
+
+        let mut left = Vec::new();
+        for found in W::search(&Names::new(context, &client), Some(url)).await? {
+            left.push(Leftover {
+                delete: delete(&found.target().id),
+                record: None,
+            });
+        }
+        for (id, record) in records.of_killed_sessions() {
+            left.push(Leftover {
+                delete: delete(&id),
+                record: Some(record),
+            });
+        }
+        let create = context.with_options(W::create(&client, url, events));
+        Ok(Self {
+            records,
+            left,
+            create,
         })
     }
 
@@ -144,51 +117,20 @@ impl NewSession {
                 record.remove();
             }
         }
-        Ok(match self.webhook {
-            NewWebhook::Email(create) => {
-                Session::of(&self.records, &context.send(create, PROGRESS).await?)
-            }
-            NewWebhook::Extraction(create) => {
-                Session::of(&self.records, &context.send(create, PROGRESS).await?)
-            }
+        let webhook = context.send(self.create, PROGRESS).await?;
+        let id = webhook.named().0.clone();
+        Ok(Session {
+            record: self.records.add(&id).ok(),
+            id,
+            secret: webhook.secret().map(|(_, secret)| secret.clone()),
         })
     }
 }
 
-impl Preview for NewSession {
+impl<W: ServiceWebhook> Preview for NewSession<W> {
     async fn show(&self, context: &Context) -> Result<(), Failure> {
-        match &self.webhook {
-            NewWebhook::Email(create) => create.show(context).await,
-            NewWebhook::Extraction(create) => create.show(context).await,
-        }
+        self.create.show(context).await
     }
-}
-
-/// What is left behind, and the request that creates a webhook.
-async fn prepare<W: ServiceWebhook>(
-    context: &Context,
-    records: &SessionRecords,
-    url: &str,
-    events: Vec<String>,
-) -> Result<(Vec<Leftover>, Call<W>), Failure> {
-    let client = W::client(context).await?;
-    let delete = |id: &str| context.with_options(W::delete(&client, id));
-
-    let mut left = Vec::new();
-    for found in W::search(&Names::new(context, &client), Some(url)).await? {
-        left.push(Leftover {
-            delete: delete(&found.target().id),
-            record: None,
-        });
-    }
-    for killed in records.of_killed_sessions() {
-        left.push(Leftover {
-            delete: delete(&killed.id),
-            record: Some(killed.record),
-        });
-    }
-    let create = context.with_options(W::create(&client, url, events));
-    Ok((left, create))
 }
 
 /// Deletes a webhook. One that does not exist any more is not an error.
@@ -223,12 +165,6 @@ struct Registered {
 struct Record {
     path: PathBuf,
     _locked: File,
-}
-
-/// The webhook of a session that has not ended in order.
-struct Killed {
-    id: String,
-    record: Record,
 }
 
 impl SessionRecords {
@@ -273,8 +209,9 @@ impl SessionRecords {
         written.map(|()| record)
     }
 
-    /// What sessions that do not run any more have left at this service.
-    fn of_killed_sessions(&self) -> Vec<Killed> {
+    /// The IDs of the webhooks that sessions have left at this service without an end, each with its
+    /// record.
+    fn of_killed_sessions(&self) -> Vec<(String, Record)> {
         let mut killed = Vec::new();
         let Ok(files) = fs::read_dir(&self.dir) else {
             return killed;
@@ -301,10 +238,7 @@ impl SessionRecords {
                     path,
                     _locked: file,
                 };
-                killed.push(Killed {
-                    id: webhook.id,
-                    record,
-                });
+                killed.push((webhook.id, record));
             }
         }
         killed

@@ -6,33 +6,32 @@ use clap::{Args, Subcommand};
 use svc_reference_server::client::{Client, Clock};
 
 use super::due;
-use crate::command_spec::{changes, reads};
 use crate::context::Context;
-use crate::control;
+use crate::control::{self, changes, reads};
 use crate::failure::{Failure, Kind};
 use crate::input::duration;
-use crate::output::{Column, Show, View};
+use crate::output::{Column, View};
 use crate::output_schema::of;
 use crate::prepared::{Prepared, Preview};
 
 const VIEW: View = View(&[
-    Column::new("NOW", "/now", Show::Time),
-    Column::new("NEXT DUE", "/next_due", Show::Time),
+    Column::time("NOW", "/now"),
+    Column::time("NEXT DUE", "/next_due"),
 ]);
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Show the time and when the next work is due
-    #[command(add = reads(&[], of::<Clock>).of_sandbox())]
+    #[command(add = reads(of::<Clock>))]
     Show,
     /// Freeze the clock
-    #[command(add = changes(&[], of::<Clock>).of_sandbox())]
+    #[command(add = changes(of::<Clock>))]
     Freeze,
     /// Advance the clock and wait until the work then due is done
     ///
-    /// It waits for 10 minutes, or --timeout. The advance itself goes on. With --dry-run, the clock
-    /// stays, and what falls due until then is listed, without what that causes.
-    #[command(add = changes(&[], of::<Clock>).of_organization())]
+    /// Waits at most 10 minutes, or --timeout; the advance itself continues. With --dry-run, the clock
+    /// does not move, and the work that falls due until then is listed, without what it would cause.
+    #[command(add = changes(of::<Clock>).of_organization())]
     #[command(after_long_help = "\
   svc sandbox clock advance 90s
   svc sandbox clock advance 24h --dry-run")]
@@ -42,21 +41,21 @@ pub enum Command {
         duration: Duration,
     },
     /// Resume the clock
-    #[command(add = changes(&[], of::<Clock>).of_sandbox())]
+    #[command(add = changes(of::<Clock>))]
     Resume,
     /// Set the clock to the time of the sandbox's computer, and let it run
     ///
     /// What was scheduled while the clock was ahead keeps its time: see svc sandbox due.
-    #[command(add = changes(&[], of::<Clock>).of_sandbox())]
+    #[command(add = changes(of::<Clock>))]
     Real,
 }
 
-/// Wait until all that is due has happened
+/// Wait until all due work is done
 ///
-/// Emails are delivered, and their events and webhook deliveries are done, as far as they are due at
-/// the time of the sandbox. --timeout bounds the wait [default: 30s]; then the exit code is 8.
+/// Emails, their events and webhook deliveries that are due at the sandbox's time. --timeout bounds
+/// the wait [default: 30s]; then the exit code is 8.
 #[derive(Args, Debug)]
-#[command(add = reads(&[], of::<Clock>).of_sandbox())]
+#[command(add = reads(of::<Clock>))]
 #[command(after_long_help = "\
   svc sandbox settle
   svc sandbox settle --timeout 5s --jq .next_due")]
@@ -87,10 +86,8 @@ impl Command {
 }
 
 async fn advance(context: &Context, client: Client, by: Duration) -> Result<(), Failure> {
-    let advance = Advance { client, by };
-    let Some(Advance { client, by }) = Prepared::new(advance).decide(context).await? else {
-        return Ok(());
-    };
+    let advance = Prepared::new(Advance { client, by });
+    let Advance { client, by } = advance.decide(context).await?;
     let clock = control::read(context, client.advance(by)).await?;
     context.out.one(&clock, VIEW)
 }

@@ -4,31 +4,31 @@ use clap::Subcommand;
 use clap::builder::PossibleValuesParser;
 use svc_reference_server::client::{Delivery, DeliveryFilter, DeliveryState};
 
-use crate::command_spec::{changes, reads};
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control::{self, Paging};
+use crate::control::{self, Paging, changes, reads};
 use crate::events;
 use crate::failure::Failure;
-use crate::output::{Column, Show, View};
+use crate::input::choice;
+use crate::output::{Column, View};
 use crate::output_schema::of;
 
 /// Table columns of a delivery.
 pub const VIEW: View = View(&[
     Column::id("ID", "/id"),
-    Column::new("STATE", "/state", Show::Status),
+    Column::status("STATE", "/state"),
     Column::text("EVENT", "/event"),
     Column::text("RECIPIENT", "/recipient").droppable(),
     Column::text("SUBJECT", "/subject").droppable(),
-    Column::new("ATTEMPTS", "/attemptCount", Show::Number),
+    Column::number("ATTEMPTS", "/attemptCount"),
     Column::id("WEBHOOK", "/webhook").droppable(),
-    Column::new("NEXT DUE", "/nextDueAt", Show::Time).droppable(),
+    Column::time("NEXT DUE", "/nextDueAt").droppable(),
 ]);
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// List webhook deliveries, newest first
-    #[command(add = reads(&[], of::<Vec<Delivery>>).of_organization())]
+    #[command(add = reads(of::<Vec<Delivery>>).of_organization())]
     #[command(after_long_help = "svc sandbox deliveries list --event email.bounced")]
     List {
         /// Filter by webhook, by id or URL
@@ -38,13 +38,13 @@ pub enum Command {
         #[arg(long, value_name = "EVENT", value_parser = PossibleValuesParser::new(events::names()), hide_possible_values = true)]
         event: Option<String>,
         /// Filter by state: pending, delivered, failed or dropped
-        #[arg(long, value_name = "STATE", value_parser = parse_state)]
+        #[arg(long, value_name = "STATE", value_parser = choice::one_of::<DeliveryState>(["pending", "delivered", "failed", "dropped"]), hide_possible_values = true)]
         state: Option<DeliveryState>,
         #[command(flatten)]
         paging: Paging,
     },
     /// Show a delivery and its attempts
-    #[command(add = reads(&[], of::<Delivery>).of_organization())]
+    #[command(add = reads(of::<Delivery>).of_organization())]
     #[command(after_long_help = "\
   svc sandbox deliveries get 0193a1f2-7c4e-7b51-9e8d-3f2a1c0b9d8e --json")]
     Get {
@@ -55,7 +55,7 @@ pub enum Command {
     /// Send a delivery again
     ///
     /// Makes one attempt with the same event id, signed with the webhook's current secret.
-    #[command(add = changes(&[], of::<Delivery>).of_organization())]
+    #[command(add = changes(of::<Delivery>).of_organization())]
     #[command(after_long_help = "\
   svc sandbox deliveries replay 0193a1f2-7c4e-7b51-9e8d-3f2a1c0b9d8e")]
     Replay {
@@ -91,9 +91,4 @@ impl Command {
             }
         }
     }
-}
-
-fn parse_state(text: &str) -> Result<DeliveryState, &'static str> {
-    text.parse()
-        .map_err(|_| "must be pending, delivered, failed or dropped")
 }

@@ -5,18 +5,17 @@ use std::time::Duration;
 use clap::Args;
 use svc_reference_server::client::{Client, Due as DueWork};
 
-use crate::command_spec::reads;
 use crate::context::Context;
-use crate::control::{self, Paging};
+use crate::control::{self, Paging, reads};
 use crate::failure::Failure;
-use crate::output::{Column, Show, View};
+use crate::output::{Column, View};
 use crate::output_schema::of;
 
 const VIEW: View = View(&[
-    Column::new("AT", "/at", Show::Time),
+    Column::time("AT", "/at"),
     Column::text("KIND", "/kind"),
     Column::prose("WHAT HAPPENS", "/description"),
-    Column::id("SUBJECT", "/subject").droppable(),
+    Column::id("ABOUT", "/subject").droppable(),
 ]);
 
 /// List what is due next
@@ -24,7 +23,7 @@ const VIEW: View = View(&[
 /// Scheduled emails, attempts of webhook deliveries, delayed recipients and expiries, by the time of
 /// the sandbox, the earliest first.
 #[derive(Args, Debug)]
-#[command(add = reads(&[], of::<Vec<DueWork>>).of_organization())]
+#[command(add = reads(of::<Vec<DueWork>>).of_organization())]
 #[command(after_long_help = "\
   svc sandbox due
   svc sandbox due --limit 100 --jq .[].description")]

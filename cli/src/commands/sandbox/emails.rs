@@ -9,20 +9,20 @@ use svc_reference_server::client::{
     DeliveryState, EmailFilter, EmailStatus, EmailStory, EmailSummary, Timestamp,
 };
 
-use crate::command_spec::reads;
 use crate::commands::emails::VIEW;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control::{self, Paging};
+use crate::control::{self, Paging, reads};
 use crate::failure::Failure;
-use crate::output::{Column, Show, View};
+use crate::input::choice;
+use crate::output::{Column, View};
 use crate::output_schema::of;
 use crate::times;
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// List the accepted emails in every status, newest first
-    #[command(add = reads(&[], of::<Vec<EmailSummary>>).of_organization())]
+    #[command(add = reads(of::<Vec<EmailSummary>>).of_organization())]
     #[command(after_long_help = "\
   svc sandbox emails list --status bounced
   svc sandbox emails list --address ada@example.test --after 10m -o ndjson")]
@@ -30,7 +30,7 @@ pub enum Command {
         /// Filter by status
         ///
         /// queued, sending, sent, delivered, bounced, failed, complained or cancelled.
-        #[arg(long, value_name = "STATUS", value_parser = parse_status)]
+        #[arg(long, value_name = "STATUS", value_parser = choice::one_of::<EmailStatus>(STATUSES), hide_possible_values = true)]
         status: Option<EmailStatus>,
         /// Filter by the address of the sender or of a recipient
         #[arg(long, value_name = "ADDRESS")]
@@ -56,7 +56,7 @@ pub enum Command {
     ///
     /// The request that sent it, its changes, its messages in local mailboxes, and its webhook
     /// deliveries with their attempts.
-    #[command(add = reads(&[], of::<EmailStory>).of_organization())]
+    #[command(add = reads(of::<EmailStory>).of_organization())]
     #[command(after_long_help = "\
   svc sandbox emails story eml_019a
   svc sandbox emails story eml_019a --jq .deliveries")]
@@ -69,6 +69,7 @@ pub enum Command {
 
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = control::client(context).await?;
         match self {
             Self::List {
                 status,
@@ -91,16 +92,13 @@ impl Command {
                     after,
                     before,
                 };
-                let client = control::client(context).await?;
                 paging
                     .pages(context, VIEW, "no emails", || client.emails(&filter))
                     .await
             }
             Self::Story { id } => {
-                let request = control::client(context).await?.email_story(&id);
-                let Some(story) = control::send(context, request).await? else {
-                    return Ok(());
-                };
+                let request = client.email_story(&id);
+                let story = control::send(context, request).await?;
                 context.out.one_as_list(&story, &lines(&story), STORY)?;
                 if story.deliveries.is_empty() && story.missing.is_empty() {
                     context.out.note("no webhook of the email service exists");
@@ -111,16 +109,21 @@ impl Command {
     }
 }
 
-fn parse_status(text: &str) -> Result<EmailStatus, &'static str> {
-    text.parse().map_err(
-        |_| "must be queued, sending, sent, delivered, bounced, failed, complained or cancelled",
-    )
-}
+const STATUSES: [&str; 8] = [
+    "queued",
+    "sending",
+    "sent",
+    "delivered",
+    "bounced",
+    "failed",
+    "complained",
+    "cancelled",
+];
 
 /// The lines of a story in a table.
 const STORY: View = View(&[
-    Column::new("TIME", "/at", Show::Time),
-    Column::new("WHAT", "/what", Show::Status),
+    Column::time("TIME", "/at"),
+    Column::status("WHAT", "/what"),
     Column::text("RECIPIENT", "/recipient"),
     Column::text("DETAIL", "/detail"),
 ]);

@@ -21,7 +21,7 @@ use crate::stop::{Stop, StopSignal};
 /// Run a command with a sandbox of its own
 ///
 /// Starts a server in memory on free ports, and stops it when the command ends. The exit code is that
-/// of the command, or 128 and the number of the signal that has ended it. Signals are passed on.
+/// of the command, or 128 plus the number of the signal that ended it. Signals are passed on.
 ///
 /// The command gets SANDBOX_URL, EMAIL_URL, EMAIL_KEY, EMAIL_FROM, EXTRACTION_URL, EXTRACTION_KEY, SMTP_HOST
 /// and SMTP_PORT, and the variables of the SDK and of `svc`, which use this server.

@@ -2,20 +2,19 @@
 //! of `add` are the fields of `NewFault`. Only what contradicts itself as a command line is refused
 //! here; what a fault may be is decided in the server, which names the field.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Subcommand;
-use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use serde_json::Value;
 use svc_reference_server::client::{DropPoint, Fault, NewFault, SmtpStep};
 
-use crate::command_spec::{changes, reads};
 use crate::complete::{Values, at_file};
 use crate::context::Context;
-use crate::control::{self, Done};
+use crate::control::{self, Done, changes, reads};
 use crate::failure::Failure;
-use crate::input::{duration, json_or_text, pairs};
-use crate::output::{Column, Show, View};
+use crate::input::{choice, duration, json_or_text, pairs};
+use crate::output::{Column, View};
 use crate::output_schema::of;
 
 /// Table columns of a fault.
@@ -23,8 +22,8 @@ pub const VIEW: View = View(&[
     Column::id("ID", "/id"),
     Column::text("OPERATION", "/operation"),
     Column::text("SMTP", "/smtp"),
-    Column::new("REMAINING", "/remaining", Show::Number),
-    Column::new("STATUS", "/status", Show::Number),
+    Column::number("REMAINING", "/remaining"),
+    Column::number("STATUS", "/status"),
     Column::text("LATENCY", "/latency"),
     Column::text("DROP", "/drop"),
 ]);
@@ -35,7 +34,7 @@ pub enum Command {
     ///
     /// Without --status and --drop, requests are only delayed by --latency. With --smtp, a step of
     /// SMTP sessions is affected instead: --status is the code of the reply and --body its text.
-    #[command(add = changes(&[], of::<Fault>).of_organization())]
+    #[command(add = changes(of::<Fault>).of_organization())]
     #[command(after_long_help = "\
   svc sandbox faults add --operation 'emails.send' --status 503 --times 2
   svc sandbox faults add --latency 2s
@@ -48,7 +47,7 @@ pub enum Command {
         #[arg(long, value_name = "OPERATION", add = Values::Operation.candidates())]
         operation: Option<String>,
         /// Step of SMTP sessions
-        #[arg(long, value_name = "STEP", conflicts_with_all = ["operation", "header"], value_parser = PossibleValuesParser::new(["connect", "auth", "mail", "rcpt", "data"]).try_map(|step| step.parse::<SmtpStep>()))]
+        #[arg(long, value_name = "STEP", conflicts_with_all = ["operation", "header"], value_parser = choice::one_of::<SmtpStep>(["connect", "auth", "mail", "rcpt", "data"]))]
         smtp: Option<SmtpStep>,
         /// Only recipients like this; `*` is any text
         #[arg(long, value_name = "PATTERN", requires = "smtp")]
@@ -75,7 +74,7 @@ pub enum Command {
         status: Option<u16>,
         /// Response body: text or JSON, @file or -
         #[arg(long, value_name = "TEXT|@FILE|-", add = at_file())]
-        body: Option<String>,
+        body: Option<OsString>,
         /// Response header; repeatable
         #[arg(long, value_name = "NAME: VALUE", value_parser = pairs::parse_header)]
         header: Vec<(String, String)>,
@@ -89,14 +88,14 @@ pub enum Command {
         ///
         /// `before`: before the request is processed. `after`: after it was processed, without a
         /// response. `midway`: in the middle of the response.
-        #[arg(long, hide_possible_values = true, value_parser = PossibleValuesParser::new(["before", "after", "midway"]).try_map(|point| point.parse::<DropPoint>()))]
+        #[arg(long, hide_possible_values = true, value_parser = choice::one_of::<DropPoint>(["before", "after", "midway"]))]
         drop: Option<DropPoint>,
     },
     /// List all faults and the requests they affected
-    #[command(add = reads(&[], of::<Vec<Fault>>).of_organization())]
+    #[command(add = reads(of::<Vec<Fault>>).of_organization())]
     List,
     /// Show a fault and the requests it affected
-    #[command(add = reads(&[], of::<Fault>).of_organization())]
+    #[command(add = reads(of::<Fault>).of_organization())]
     #[command(after_long_help = "svc sandbox faults get flt_019a --jq .hits")]
     Get {
         /// Fault id
@@ -104,7 +103,7 @@ pub enum Command {
         id: String,
     },
     /// Remove one fault or all of them
-    #[command(add = changes(&[], of::<Done>).of_organization())]
+    #[command(add = changes(of::<Done>).of_organization())]
     #[command(after_long_help = "\
   svc sandbox faults remove flt_019a
   svc sandbox faults remove")]

@@ -1,18 +1,16 @@
 //! The `svc sandbox keys` commands: API keys of the sandbox.
 
 use clap::Subcommand;
-use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use svc_reference_server::client::{Key, KeyMode, NewKey};
+use svc_sdk::Service;
 
-use crate::command_spec::{changes, reads, removes};
-use crate::commands::verify::ServiceName;
 use crate::complete::Values;
 use crate::context::{Context, Deleted};
-use crate::control;
+use crate::control::{self, changes, reads, removes};
 use crate::failure::Failure;
-use crate::output::{Column, Show, View};
+use crate::input::choice;
+use crate::output::{Column, View};
 use crate::output_schema::of;
-use crate::prepared::Prepared;
 
 /// Table columns of a key.
 pub const VIEW: View = View(&[
@@ -23,7 +21,7 @@ pub const VIEW: View = View(&[
     Column::text("MODE", "/mode").droppable(),
     Column::id("KEY", "/key"),
     Column::id("BEGINS WITH", "/hint").droppable(),
-    Column::new("CREATED", "/createdAt", Show::Time).droppable(),
+    Column::time("CREATED", "/createdAt").droppable(),
 ]);
 
 #[derive(Subcommand, Debug)]
@@ -32,27 +30,27 @@ pub enum Command {
     #[command(
         override_usage = "svc sandbox keys create [OPTIONS] --service <email|extraction>\n                               --scope <SCOPE>"
     )]
-    #[command(add = changes(&[], of::<Key>).of_organization())]
+    #[command(add = changes(of::<Key>).of_organization())]
     #[command(after_long_help = "\
   svc sandbox keys create --service email --scope emails:send \\
       --scope emails:read
   svc sandbox keys create --service extraction --scope extract_only --mode test")]
     Create {
         /// Service of the key
-        #[arg(long, value_name = "email|extraction", hide_possible_values = true)]
-        service: ServiceName,
+        #[arg(long, value_name = "email|extraction", value_parser = choice::service(), hide_possible_values = true)]
+        service: Service,
         /// Scope; repeatable for the email service
         #[arg(long, value_name = "SCOPE", required = true, value_delimiter = ',', add = Values::Scope.candidates())]
         scope: Vec<String>,
         /// Mode of an extraction key [default: test]
-        #[arg(long, value_parser = PossibleValuesParser::new(["live", "test"]).try_map(|mode| mode.parse::<KeyMode>()))]
+        #[arg(long, value_parser = choice::one_of::<KeyMode>(["live", "test"]))]
         mode: Option<KeyMode>,
     },
     /// List all API keys, masked
-    #[command(add = reads(&[], of::<Vec<Key>>).of_organization())]
+    #[command(add = reads(of::<Vec<Key>>).of_organization())]
     List,
     /// Revoke an API key
-    #[command(add = removes(&[], of::<Deleted>).of_sandbox())]
+    #[command(add = removes(of::<Deleted>))]
     #[command(after_long_help = "svc sandbox keys delete key_019a --yes")]
     Delete {
         /// Key id
@@ -70,7 +68,7 @@ impl Command {
                 mode,
             } => {
                 let key = match service {
-                    ServiceName::Email => {
+                    Service::Email => {
                         if mode.is_some() {
                             return Err(Failure::usage(
                                 "--mode applies only to keys of the extraction service",
@@ -78,7 +76,7 @@ impl Command {
                         }
                         NewKey::email(&scope)
                     }
-                    ServiceName::Extraction => {
+                    _ => {
                         let [scope] = scope.as_slice() else {
                             return Err(Failure::usage(
                                 "a key of the extraction service has exactly one scope: full or extract_only",
@@ -99,12 +97,7 @@ impl Command {
             }
             Self::Delete { id } => {
                 let request = control::client(context).await?.revoke_key(&id);
-                let request = Prepared::new(request).asking(format!("Revoke key {id}?"));
-                let Some(request) = request.decide(context).await? else {
-                    return Ok(());
-                };
-                control::read(context, request).await?;
-                context.deleted("key", &id, &id)
+                control::delete(context, ("Revoke", "key"), &id, request).await
             }
         }
     }

@@ -15,12 +15,12 @@ use svc_reference_server::client::{
 use super::messages::attachments::Saved;
 use super::open;
 use super::open::Output;
-use crate::command_spec::{changes, local, reads, removes};
+use crate::command_spec::local;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control::{self, Done, Paging, Text};
+use crate::control::{self, Done, Paging, Text, changes, reads, removes};
 use crate::failure::Failure;
-use crate::output::{Column, Show, View};
+use crate::output::{Column, View};
 use crate::output_schema::{any_of, of};
 use crate::prepared::Prepared;
 use crate::times;
@@ -31,7 +31,7 @@ pub const VIEW: View = View(&[
     Column::text("FROM", "/from").droppable(),
     Column::text("RECIPIENT", "/recipient").key(),
     Column::text("SUBJECT", "/subject"),
-    Column::new("RECEIVED", "/createdAt", Show::Time).droppable(),
+    Column::time("RECEIVED", "/createdAt").droppable(),
 ]);
 
 const RELEASED: View = View(&[Column::id("ID", "/id"), Column::text("TO", "/to")]);
@@ -81,7 +81,7 @@ impl Filters {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// List the delivered messages, newest first
-    #[command(add = reads(&[], of::<Vec<MessageSummary>>).of_organization())]
+    #[command(add = reads(of::<Vec<MessageSummary>>).of_organization())]
     #[command(after_long_help = "\
   svc sandbox messages list --to ada@example.test
   svc sandbox messages list --all -o ndjson")]
@@ -94,7 +94,7 @@ pub enum Command {
     /// Wait for a message that matches the filters
     ///
     /// A message that was already delivered matches at once. --timeout bounds the wait [default: 30s].
-    #[command(add = reads(&[], of::<Message>).of_organization())]
+    #[command(add = reads(of::<Message>).of_organization())]
     #[command(after_long_help = "\
   svc sandbox messages wait --to ada@example.test --timeout 10s --jq .subject")]
     Wait {
@@ -102,7 +102,7 @@ pub enum Command {
         filters: Filters,
     },
     /// Show a message, its source, its HTML or its links, or save its attachments
-    #[command(add = reads(&[], || any_of(&[of::<Message>, of::<Text>, of::<MessageLinks>, of::<Vec<Saved>>])).of_organization())]
+    #[command(add = reads(|| any_of(&[of::<Message>, of::<Text>, of::<MessageLinks>, of::<Vec<Saved>>])).of_organization())]
     #[command(after_long_help = "\
   svc sandbox messages get msg_019a
   svc sandbox messages get msg_019a --raw > message.eml
@@ -132,7 +132,7 @@ pub enum Command {
     ///
     /// Exits with 10 if a program does not support a feature that the HTML uses. The data is that of
     /// <https://www.caniemail.com>.
-    #[command(add = reads(&[], of::<HtmlCheck>).of_organization())]
+    #[command(add = reads(of::<HtmlCheck>).of_organization())]
     #[command(after_long_help = "\
   svc sandbox messages check msg_019a
   svc sandbox messages check msg_019a --program Gmail --jq '.features[].title'")]
@@ -147,20 +147,20 @@ pub enum Command {
     /// Send a message through the relay to an address
     ///
     /// The server must have --relay. The address need not be one of --relay-to.
-    #[command(add = changes(&[], of::<Released>).of_organization())]
+    #[command(add = changes(of::<Released>).of_organization())]
     #[command(after_long_help = "svc sandbox messages release msg_019a --to me@example.com")]
     Release {
         /// Message id
         #[arg(add = Values::Message.candidates())]
         id: String,
-        /// Address that gets it
+        /// Recipient address
         #[arg(long, value_name = "ADDRESS")]
         to: String,
     },
     /// Delete messages: by id, by filters, or all
     ///
     /// Webhooks, domains and templates stay.
-    #[command(add = removes(&[], of::<Done>).of_organization())]
+    #[command(add = removes(of::<Done>).of_organization())]
     #[command(after_long_help = "\
   svc sandbox messages delete msg_019a --yes
   svc sandbox messages delete --to ada@example.test --yes")]
@@ -170,6 +170,9 @@ pub enum Command {
         ids: Vec<String>,
         #[command(flatten)]
         filters: Filters,
+        /// Delete all, as without ids and filters
+        #[arg(long, hide = true, conflicts_with_all = ["ids", "to", "from", "subject", "after"])]
+        all: bool,
     },
     /// Open a message on the page of the sandbox, in a browser
     ///
@@ -203,12 +206,11 @@ impl Command {
                 control::show(context, VIEW, request)
                     .await
                     .map_err(|mut failure| {
-                        if failure.details().status == Some(408) {
-                            let details = failure.details_mut();
+                        if failure.status == Some(408) {
                             // The service did not reject anything: it says what is in the mailbox.
-                            let start = details.message.find("no matching message").unwrap_or(0);
-                            details.message.drain(..start);
-                            details.hint = Some(format!(
+                            let start = failure.message.find("no matching message").unwrap_or(0);
+                            failure.message.drain(..start);
+                            failure.hint = Some(format!(
                                 "list all messages: {}",
                                 context.svc("sandbox messages list", &[])
                             ));
@@ -235,16 +237,14 @@ impl Command {
             Self::Check { id, programs } => {
                 let client = control::client(context).await?;
                 let request = client.check_message(&id, &programs);
-                match control::send(context, request).await? {
-                    Some(check) => print_check(context, &check),
-                    None => Ok(()),
-                }
+                let check = control::send(context, request).await?;
+                print_check(context, &check)
             }
             Self::Release { id, to } => {
                 let client = control::client(context).await?;
                 control::show(context, RELEASED, client.release_message(&id, to)).await
             }
-            Self::Delete { ids, filters } => {
+            Self::Delete { ids, filters, .. } => {
                 let filter = filters.read(context).await?;
                 let what = match &ids[..] {
                     [id] => format!("message {id}"),
@@ -264,10 +264,7 @@ impl Command {
                     ids => ids.iter().map(|id| client.delete_message(id)).collect(),
                 };
                 let requests = Prepared::new(requests).asking(format!("Delete {what}?"));
-                let Some(requests) = requests.decide(context).await? else {
-                    return Ok(());
-                };
-                for request in requests {
+                for request in requests.decide(context).await? {
                     control::read(context, request).await?;
                 }
                 control::print_done(context, &sentence, &Done { ok: true })
@@ -275,9 +272,7 @@ impl Command {
             Self::Open { id, print } => {
                 let page = open::url(context).await?;
                 let request = control::client(context).await?.message(&id);
-                let Some(message) = control::send(context, request).await? else {
-                    return Ok(());
-                };
+                let message = control::read(context, request).await?;
                 let url = open::view(context, &page, &format!("mailbox/{}", message.id)).await?;
                 open::open(context, &url, print).await
             }

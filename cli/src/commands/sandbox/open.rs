@@ -56,7 +56,7 @@ pub(super) async fn view(context: &Context, page: &str, view: &str) -> Result<St
         return Ok(format!("{page}#/{view}"));
     };
     let request = control::client(context).await?.organizations();
-    let all = control::send(context, request).await?.unwrap_or_default();
+    let all = control::send(context, request).await?;
     let mut found = all
         .iter()
         .filter(|one| one.id == *wanted || one.name == *wanted);

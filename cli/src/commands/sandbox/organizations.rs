@@ -3,11 +3,10 @@
 use clap::Subcommand;
 use svc_reference_server::client::{NewOrganization, Organization, OrganizationSummary};
 
-use crate::command_spec::{changes, reads};
 use crate::context::Context;
-use crate::control;
+use crate::control::{self, changes, reads};
 use crate::failure::Failure;
-use crate::output::{Column, Show, View};
+use crate::output::{Column, View};
 use crate::output_schema::of;
 
 /// Table columns of an organization.
@@ -16,7 +15,7 @@ pub const VIEW: View = View(&[
     Column::text("NAME", "/name"),
     Column::id("EMAIL KEY", "/email_key"),
     Column::id("EXTRACTION KEY", "/extraction_key"),
-    Column::new("BALANCE", "/balance_cents", Show::Cents),
+    Column::cents("BALANCE", "/balance_cents"),
 ]);
 
 #[derive(Subcommand, Debug)]
@@ -24,7 +23,7 @@ pub enum Command {
     /// Create an organization, with keys for both services
     ///
     /// The keys have all scopes and are shown only once.
-    #[command(add = changes(&[], of::<Organization>).of_sandbox())]
+    #[command(add = changes(of::<Organization>))]
     #[command(after_long_help = "svc sandbox organizations create --name Test --jq .email_key")]
     Create {
         /// Organization name
@@ -35,7 +34,7 @@ pub enum Command {
         balance_cents: Option<i64>,
     },
     /// List all organizations
-    #[command(add = reads(&[], of::<Vec<OrganizationSummary>>).of_sandbox())]
+    #[command(add = reads(of::<Vec<OrganizationSummary>>))]
     List,
 }
 

@@ -4,21 +4,20 @@ use clap::Subcommand;
 use svc_reference_server::client::{LoggedRequest, RequestFilter};
 use svc_sdk::Operation;
 
-use crate::command_spec::reads;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control::{self, Paging};
+use crate::control::{self, Paging, reads};
 use crate::failure::Failure;
-use crate::output::{Column, Show, View};
+use crate::output::{Column, View};
 use crate::output_schema::of;
 use crate::times;
 
 /// Table columns of a request.
 pub const VIEW: View = View(&[
     Column::id("ID", "/id"),
-    Column::new("STATUS", "/status", Show::HttpStatus),
+    Column::http_status("STATUS", "/status"),
     Column::text("OPERATION", "/operation"),
-    Column::new("STARTED", "/startedAt", Show::Time),
+    Column::time("STARTED", "/startedAt"),
     Column::text("PATH", "/path").droppable(),
     Column::id("KEY", "/key").droppable(),
 ]);
@@ -26,7 +25,7 @@ pub const VIEW: View = View(&[
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// List the newest requests, newest first
-    #[command(add = reads(&[], of::<Vec<LoggedRequest>>).of_organization())]
+    #[command(add = reads(of::<Vec<LoggedRequest>>).of_organization())]
     #[command(after_long_help = "\
   svc sandbox requests list --status 4xx
   svc sandbox requests list --operation emails.send --jq .[0].requestBody.text")]
@@ -49,7 +48,7 @@ pub enum Command {
         paging: Paging,
     },
     /// Show a request with the beginning of its bodies
-    #[command(add = reads(&[], of::<LoggedRequest>).of_organization())]
+    #[command(add = reads(of::<LoggedRequest>).of_organization())]
     #[command(after_long_help = "\
   svc sandbox requests get req_019a
   svc sandbox requests get req_019a --jq .responseBody.text")]
@@ -62,6 +61,7 @@ pub enum Command {
 
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = control::client(context).await?;
         match self {
             Self::List {
                 operation,
@@ -79,13 +79,12 @@ impl Command {
                     search: None,
                     after,
                 };
-                let client = control::client(context).await?;
                 paging
                     .pages(context, VIEW, "no requests", || client.requests(&filter))
                     .await
             }
             Self::Get { id } => {
-                let request = control::client(context).await?.request(&id);
+                let request = client.request(&id);
                 control::show(context, VIEW, request).await
             }
         }

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chrono::{DateTime, Local};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,7 +20,7 @@ use svc_sdk::{Dialect, Secret};
 use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::{Failure, with_causes};
-use crate::input::{address, duration, switch};
+use crate::input::{address, choice, duration, switch};
 use crate::output::Stdin;
 use crate::output_schema::of;
 use crate::sandbox::{PORT, cannot_start, in_memory_dir, seeded};
@@ -30,9 +29,9 @@ use crate::settings::{Settings, Source, Sourced};
 
 /// Run the sandbox in the foreground
 ///
-/// Prints where it is when it is ready, as one line of JSON unless standard output is a terminal, and
-/// logs to standard error: on a terminal a line for each request, else a log entry. The seeded keys are mk_test_sandbox (email
-/// service) and sk_test_sandbox (extraction service). Ctrl-C or SIGTERM stops the server; the data is
+/// Prints its addresses when it is ready, as one line of JSON unless standard output is a terminal, and
+/// logs to standard error: on a terminal one line for each request, otherwise log entries. The seeded
+/// keys are mk_test_sandbox (email service) and sk_test_sandbox (extraction service). Ctrl-C or SIGTERM stops the server; the data is
 /// kept.
 ///
 /// Each option has an environment variable, which --env-file may set: SVC_SANDBOX_ADDR for --addr, and
@@ -55,7 +54,7 @@ pub struct Serve {
     /// services or a team; listens on all addresses, with the seeded keys, and accepts host names
     /// without dots or below .test, .internal and .local. public: nothing is seeded, the control
     /// interface needs a token, webhooks to private addresses are refused, and --addr is required.
-    #[arg(long, value_name = "NETWORK", value_parser = networks(), hide_possible_values = true)]
+    #[arg(long, value_name = "NETWORK", value_parser = choice::one_of::<Network>(Network::ALL.map(Network::as_str)), hide_possible_values = true)]
     network: Option<Network>,
     /// HTTP listen address [default: 127.0.0.1:4080]
     ///
@@ -112,7 +111,7 @@ pub struct Serve {
     resolver: Option<SocketAddr>,
     /// SMTP listen address [default: 127.0.0.1:1025]
     ///
-    /// Takes mail to any address. Port 0 picks a free port, as the default does if another program
+    /// Accepts mail to any address. Port 0 picks a free port, as the default does if another program
     /// uses 1025. With --network public, the default is no SMTP.
     #[arg(long, value_name = "ADDR", value_parser = address::parse_listen)]
     smtp: Option<SocketAddr>,
@@ -143,14 +142,14 @@ pub struct Serve {
     relay_to: Vec<String>,
     /// Number of emails to keep; the oldest go first
     ///
-    /// Of each organization, and as many received messages beside them. For servers that run for weeks.
-    /// What is still due stays. Default: all.
+    /// Per organization, and as many received messages. For servers that run for weeks. What is still
+    /// due is kept. Default: all.
     #[arg(long, value_name = "N", hide_short_help = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
     /// How long emails, messages and deliveries are kept
     ///
-    /// By the server's clock, such as 7d or 12h. What is still due stays. Default: for ever.
+    /// By the server's clock, such as 7d or 12h. What is still due is kept. Default: forever.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, hide_short_help = true)]
     keep_for: Option<Duration>,
     /// Maximum requests per second for each API key
@@ -161,7 +160,7 @@ pub struct Serve {
     /// Point of the dialect; repeatable
     ///
     /// Changes behavior that the services leave undocumented, such as list-items=data or
-    /// create-status=200. A wrong name or choice is answered with the valid ones.
+    /// create-status=200. An unknown name or choice is refused with a list of the valid ones.
     #[arg(long, value_name = "POINT=CHOICE", value_delimiter = ',')]
     set: Vec<String>,
     /// File with the dialect of a live service, as svc conform saves it
@@ -178,11 +177,6 @@ pub struct Serve {
     #[arg(long, value_name = "FORMAT", value_parser = ["text", "json"], hide_possible_values = true)]
     #[arg(hide_short_help = true)]
     log_format: Option<String>,
-}
-
-fn networks() -> impl TypedValueParser<Value = Network> {
-    let names = Network::ALL.map(Network::as_str);
-    PossibleValuesParser::new(names).try_map(|name| name.parse::<Network>())
 }
 
 fn rate(text: &str) -> Result<u32, String> {
@@ -370,12 +364,8 @@ impl Serve {
         match (&self.smtp_cert_file, &self.smtp_key_file) {
             (None, None) => {}
             (Some(chain), Some(key)) if self.has_smtp() => {
-                let chain = context
-                    .inputs
-                    .bytes(&context.out, "--smtp-cert-file", chain)?;
-                let key = context
-                    .inputs
-                    .private(&context.out, "--smtp-key-file", key)?;
+                let chain = context.bytes("--smtp-cert-file", chain)?;
+                let key = context.private_bytes("--smtp-key-file", key)?;
                 let with_certificate = builder.smtp_certificate(&chain, &key);
                 builder = with_certificate.map_err(refused("--smtp-cert-file"))?;
             }
@@ -543,7 +533,7 @@ pub(super) fn with_seed_file(
     path: Option<&Path>,
 ) -> Result<Builder, Failure> {
     let Some(path) = path else { return Ok(builder) };
-    let toml = context.inputs.bytes(&context.out, "--seed", path)?;
+    let toml = context.bytes("--seed", path)?;
     let toml = String::from_utf8(toml)
         .map_err(|_| Failure::input(format!("{}: is not UTF-8", path.display())))?;
     builder

@@ -11,32 +11,32 @@ use serde::Serialize;
 use svc_reference_server::client::{Client, Health};
 use svc_sdk::EmailClient;
 
-use crate::command_spec::{local, reads, removes};
+use crate::command_spec::local;
 use crate::context::Context;
-use crate::control::{self, Done, Text};
+use crate::control::{self, Done, Text, reads, removes};
 use crate::failure::Failure;
-use crate::output::{Column, Show, View};
+use crate::output::{Column, View};
 use crate::output_schema::{any_of, of};
 use crate::prepared::Prepared;
 use crate::sandbox;
 
 const VIEW: View = View(&[
-    Column::new("STATUS", "/status", Show::Status),
+    Column::status("STATUS", "/status"),
     Column::text("HTTP", "/addresses/http"),
     Column::text("DNS", "/addresses/dns"),
     Column::text("SMTP", "/addresses/smtp"),
-    Column::new("CLOCK", "/now", Show::Time),
+    Column::time("CLOCK", "/now"),
     Column::text("VERSION", "/version"),
     Column::text("DATA", "/data"),
 ]);
 
 /// Show whether the sandbox is running, and where
 ///
-/// Exits 1 if it is not. Finds the server of the data directory, one with --in-memory, and one of
-/// another user at the address that SVC_SANDBOX_ADDR names or 127.0.0.1:4080. It is ready when it
+/// The exit code is 1 if it is not. Finds the server of the data directory, one with --in-memory, and
+/// one of another user at the address in SVC_SANDBOX_ADDR or at 127.0.0.1:4080. It is ready when it
 /// listens on all of its addresses.
 #[derive(Args, Debug)]
-#[command(add = reads(&[], || any_of(&[of::<Running>, of::<NotRunning>])).of_sandbox())]
+#[command(add = reads(|| any_of(&[of::<Running>, of::<NotRunning>])))]
 #[command(after_long_help = "\
   svc sandbox status
   svc sandbox status --jq .addresses.http")]
@@ -65,17 +65,31 @@ impl Status {
         let http = EmailClient::builder(&url, "none").no_proxy().build()?;
         let request = Client::from_http(http).health();
         let is_given = elsewhere.is_some() || found.is_some();
-        let Some(request) = Prepared::new(request).decide(context).await? else {
-            return Ok(());
-        };
+        let request = Prepared::new(request).decide(context).await?;
+        if !is_given && names_only_dir(context)? {
+            // The server at the usual address is that of another directory.
+            return not_running(
+                context,
+                dir,
+                &format!("no sandbox runs on {}", dir.display()),
+            );
+        }
+        let none = format!("no sandbox responds at {url}");
         if !is_given && !listens(&url).await {
-            return not_running(context, dir, &url);
+            return not_running(context, dir, &none);
         }
         match control::read(context, request).await {
             Ok(health) => context.out.one(&Running { health, data }, VIEW),
-            Err(_) => not_running(context, dir, &url),
+            Err(_) => not_running(context, dir, &none),
         }
     }
+}
+
+/// Whether the environment says which directory is meant, but not where its server listens.
+fn names_only_dir(context: &Context) -> Result<bool, Failure> {
+    let is_set = |name| Ok::<_, Failure>(context.settings.variable(name)?.is_some());
+    let names_address = is_set("SVC_SANDBOX_ADDR")? || is_set("SVC_SANDBOX_NETWORK")?;
+    Ok(is_set("SVC_SANDBOX_DIR")? && !names_address)
 }
 
 async fn listens(url: &str) -> bool {
@@ -87,7 +101,7 @@ async fn listens(url: &str) -> bool {
     )
 }
 
-fn not_running(context: &Context, dir: &Path, url: &str) -> Result<(), Failure> {
+fn not_running(context: &Context, dir: &Path, message: &str) -> Result<(), Failure> {
     context.out.one(
         &NotRunning {
             status: "not running",
@@ -95,7 +109,6 @@ fn not_running(context: &Context, dir: &Path, url: &str) -> Result<(), Failure> 
         },
         VIEW,
     )?;
-    let message = format!("no sandbox responds at {url}");
     let hint = "start one: svc sandbox serve; or name another: svc sandbox status --url URL";
     Err(Failure::other(message).code("not_running").hint(hint))
 }
@@ -125,7 +138,7 @@ impl Stop {
         let dir = &context.settings.sandbox_dir;
         let Some(server) = sandbox::find(dir) else {
             if let Some(url) = sandbox::beside(&context.settings).await? {
-                let message = format!("the sandbox at {} is that of another user", url.value);
+                let message = format!("the sandbox at {} belongs to another user", url.value);
                 return Err(Failure::other(message).hint("end its process, or its container"));
             }
             return context.out.done(
@@ -192,7 +205,7 @@ fn terminate(pid: u32) -> Result<(), Failure> {
 ///
 /// The seeded organization, keys and domain are created again.
 #[derive(Args, Debug)]
-#[command(add = removes(&[], of::<Done>).of_sandbox())]
+#[command(add = removes(of::<Done>))]
 #[command(after_long_help = "svc sandbox reset --yes")]
 pub struct Reset {
     /// Organization to reset, by name or id [default: all]
@@ -213,10 +226,7 @@ impl Reset {
             None => client.reset(),
         };
         let request = Prepared::new(request).asking(format!("Delete {what}?"));
-        let Some(request) = request.decide(context).await? else {
-            return Ok(());
-        };
-        control::read(context, request).await?;
+        control::read(context, request.decide(context).await?).await?;
         control::print_done(context, &sentence, &())
     }
 }
@@ -227,7 +237,7 @@ impl Reset {
 /// audiences with contacts, and webhooks with their secrets. Of the keys, it has those that the server
 /// was started with; of the others, the server has only hashes.
 #[derive(Args, Debug)]
-#[command(add = reads(&[], of::<Text>).of_sandbox())]
+#[command(add = reads(of::<Text>))]
 #[command(after_long_help = "svc sandbox export > seed.toml")]
 pub struct Export {}
 

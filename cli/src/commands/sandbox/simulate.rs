@@ -1,6 +1,7 @@
 //! The `svc sandbox` commands that simulate what happens outside: events of emails, incoming emails
 //! and extractions.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
@@ -11,10 +12,9 @@ use svc_reference_server::client::{
 use svc_sdk::Call;
 use svc_sdk::email::{Email, EmailRecord};
 
-use crate::command_spec::changes;
 use crate::complete::{Values, at_file};
 use crate::context::Context;
-use crate::control;
+use crate::control::{self, changes};
 use crate::failure::Failure;
 use crate::input::{json_or_text, read_json};
 use crate::output_schema::{email, of};
@@ -24,7 +24,7 @@ use crate::prepared::Preview;
 ///
 /// The status of the email changes and webhooks are delivered as they would be for a real event.
 #[derive(Args, Debug)]
-#[command(add = changes(&[], email).of_organization().listed_by("sandbox emails list"))]
+#[command(add = changes(email).of_organization().listed_by("sandbox emails list"))]
 #[command(after_long_help = "\
   svc sandbox event eml_019a bounced --detail 'mailbox full'
   svc sandbox event eml_019a bounced --recipient ada@example.test \\
@@ -67,7 +67,7 @@ impl Event {
 ///
 /// Delivers the event email.received to the webhooks of the recipient's domain.
 #[derive(Args, Debug)]
-#[command(add = changes(&[], of::<Received>).of_organization())]
+#[command(add = changes(of::<Received>).of_organization())]
 #[command(after_long_help = "\
   svc sandbox inbound --from ada@example.test --to hello@sandbox.test \\
       --subject Hi --text Hello
@@ -84,10 +84,10 @@ pub struct Inbound {
     subject: Option<String>,
     /// Plain-text body: text, @file or - for stdin
     #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
-    text: Option<String>,
+    text: Option<OsString>,
     /// HTML body: text, @file or - for stdin
     #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
-    html: Option<String>,
+    html: Option<OsString>,
     /// RFC 5322 message: a file or - for stdin
     #[arg(long, value_name = "PATH|-", conflicts_with_all = ["from", "to", "subject", "text", "html"], value_hint = ValueHint::FilePath)]
     raw: Option<PathBuf>,
@@ -97,7 +97,7 @@ impl Inbound {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = control::client(context).await?;
         let request = if let Some(path) = &self.raw {
-            client.receive_raw(context.inputs.bytes(&context.out, "--raw", path)?)
+            client.receive_raw(context.bytes("--raw", path)?)
         } else {
             // clap requires both without `--raw`.
             let (from, to) = (self.from.unwrap_or_default(), self.to.unwrap_or_default());
@@ -122,7 +122,7 @@ impl Inbound {
 ///
 /// Webhooks are delivered as they would be for a real extraction.
 #[derive(Args, Debug)]
-#[command(add = changes(&[], of::<ExtractionEvent>).of_organization())]
+#[command(add = changes(of::<ExtractionEvent>).of_organization())]
 #[command(after_long_help = "\
   svc sandbox extraction completed --data '{\"total\": 12}'
   svc sandbox extraction failed")]
@@ -132,7 +132,7 @@ pub struct Extraction {
     outcome: String,
     /// Event data as JSON: text, @file or - for stdin
     #[arg(long, value_name = "JSON|@FILE|-", add = at_file())]
-    data: Option<String>,
+    data: Option<OsString>,
 }
 
 impl Extraction {

@@ -1,25 +1,25 @@
 //! The `svc sandbox templates` commands: email templates of the sandbox.
 
+use std::ffi::OsString;
+
 use clap::Subcommand;
 use serde_json::Map;
 use svc_reference_server::client::{NewTemplate, RenderedTemplate, Template, TemplateSummary};
 
-use crate::command_spec::{changes, reads, removes};
 use crate::commands::emails::send::parse_variables;
 use crate::complete::{Values, at_file};
 use crate::context::{Context, Deleted, PLAIN};
-use crate::control::{self, Paging};
+use crate::control::{self, Paging, changes, reads, removes};
 use crate::failure::Failure;
 use crate::input::pairs;
-use crate::output::{Column, Show, View};
+use crate::output::{Column, View};
 use crate::output_schema::of;
-use crate::prepared::Prepared;
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Create or replace a template
     #[command(alias = "create", alias = "update")]
-    #[command(add = changes(&[], of::<Template>).of_organization())]
+    #[command(add = changes(of::<Template>).of_organization())]
     #[command(after_long_help = "\
   svc sandbox templates put welcome --subject 'Hi {{ name }}' \\
       --html @welcome.html")]
@@ -32,19 +32,19 @@ pub enum Command {
         subject: Option<String>,
         /// HTML body: text, @file or - for stdin
         #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
-        html: Option<String>,
+        html: Option<OsString>,
         /// Plain-text body: text, @file or - for stdin
         #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
-        text: Option<String>,
+        text: Option<OsString>,
     },
     /// List the templates
-    #[command(add = reads(&[], of::<Vec<TemplateSummary>>).of_organization())]
+    #[command(add = reads(of::<Vec<TemplateSummary>>).of_organization())]
     List {
         #[command(flatten)]
         paging: Paging,
     },
     /// Show a template
-    #[command(add = reads(&[], of::<Template>).of_organization())]
+    #[command(add = reads(of::<Template>).of_organization())]
     #[command(after_long_help = "svc sandbox templates get welcome")]
     Get {
         /// Template id
@@ -55,7 +55,7 @@ pub enum Command {
     ///
     /// Fails as a send would if a variable has no value. An email has a subject of its own in place of
     /// the subject of the template.
-    #[command(add = reads(&[], of::<RenderedTemplate>).of_organization())]
+    #[command(add = reads(of::<RenderedTemplate>).of_organization())]
     #[command(after_long_help = "\
   svc sandbox templates render welcome --var name=Ada
   svc sandbox templates render welcome --vars @variables.json --jq .html \\
@@ -71,10 +71,10 @@ pub enum Command {
         var: Vec<pairs::Pair>,
         /// Template variables as a JSON object
         #[arg(long, value_name = "JSON|@FILE|-", add = at_file())]
-        vars: Option<String>,
+        vars: Option<OsString>,
     },
     /// Delete a template
-    #[command(add = removes(&[], of::<Deleted>).of_organization())]
+    #[command(add = removes(of::<Deleted>).of_organization())]
     #[command(after_long_help = "svc sandbox templates delete welcome --yes")]
     Delete {
         /// Template id
@@ -85,6 +85,7 @@ pub enum Command {
 
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = control::client(context).await?;
         match self {
             Self::Put {
                 id,
@@ -100,36 +101,25 @@ impl Command {
                     html,
                     text,
                 };
-                let client = control::client(context).await?;
                 control::show(context, PLAIN, client.put_template(&id, &template)).await
             }
             Self::List { paging } => {
-                let client = control::client(context).await?;
                 paging
                     .pages(context, LIST, "no templates", || client.templates())
                     .await
             }
-            Self::Get { id } => {
-                let client = control::client(context).await?;
-                control::show(context, PLAIN, client.template(&id)).await
-            }
+            Self::Get { id } => control::show(context, PLAIN, client.template(&id)).await,
             Self::Render { id, var, vars } => {
                 let mut variables = match &vars {
                     Some(vars) => parse_variables(&context.text("--vars", vars)?)?,
                     None => Map::new(),
                 };
                 variables.extend(pairs::object("--var", var)?);
-                let client = control::client(context).await?;
                 control::show(context, PLAIN, client.render_template(&id, variables)).await
             }
             Self::Delete { id } => {
-                let request = control::client(context).await?.delete_template(&id);
-                let request = Prepared::new(request).asking(format!("Delete template {id}?"));
-                let Some(request) = request.decide(context).await? else {
-                    return Ok(());
-                };
-                control::read(context, request).await?;
-                context.deleted("template", &id, &id)
+                let request = client.delete_template(&id);
+                control::delete(context, ("Delete", "template"), &id, request).await
             }
         }
     }
@@ -139,7 +129,7 @@ impl Command {
 const LIST: View = View(&[
     Column::id("ID", "/id"),
     Column::text("SUBJECT", "/subject"),
-    Column::new("HTML", "/hasHtml", Show::Flag),
-    Column::new("TEXT", "/hasText", Show::Flag),
-    Column::new("UPDATED", "/updatedAt", Show::Time),
+    Column::flag("HTML", "/hasHtml"),
+    Column::flag("TEXT", "/hasText"),
+    Column::time("UPDATED", "/updatedAt"),
 ]);

@@ -5,15 +5,19 @@ use uuid::Uuid;
 
 /// Wraps text into lines of at most `available` columns. Longer words stay whole, so that they can be
 /// copied; the terminal wraps those.
-pub(super) fn between_words(text: &str, available: usize) -> String {
+pub(crate) fn between_words(text: &str, available: usize) -> String {
     let mut lines = Vec::new();
     for line in text.split('\n') {
         if get_text_width(line) <= available {
             lines.push(line.to_owned());
             continue;
         }
+
+        // Where a line goes on, it is indented as where it began.
+        let words = line.trim_start_matches(' ');
+        let indent = &line[..line.len() - words.len()];
         let mut current = None::<String>;
-        for word in line.split(' ') {
+        for word in words.split(' ') {
             match &mut current {
                 Some(current)
                     if get_text_width(current) + 1 + get_text_width(word) <= available =>
@@ -21,7 +25,7 @@ pub(super) fn between_words(text: &str, available: usize) -> String {
                     current.push(' ');
                     current.push_str(word);
                 }
-                current => lines.extend(current.replace(word.to_owned())),
+                current => lines.extend(current.replace(format!("{indent}{word}"))),
             }
         }
         lines.extend(current);
@@ -109,9 +113,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn wrapping_keeps_all_text(text in "[a-zé日@/., ]{0,60}", available in 2_usize..20) {
-            let whole = between_words(&text, available);
-            prop_assert_eq!(whole.replace('\n', " "), text);
+        fn wrapping_keeps_all_words_within_the_width(
+            text in " {0,3}[a-zé日@/., ]{0,60}",
+            available in 8_usize..20,
+        ) {
+            let wrapped = between_words(&text, available);
+            prop_assert!(wrapped.split_whitespace().eq(text.split_whitespace()), "{wrapped}");
+            for line in wrapped.lines().filter(|line| line.trim().contains(' ')) {
+                prop_assert!(get_text_width(line) <= available, "{wrapped}");
+            }
         }
     }
 }

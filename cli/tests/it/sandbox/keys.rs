@@ -33,7 +33,7 @@ fn a_key_that_the_sandbox_has_issued_is_used() {
         (4, true),
         "{run:?}"
     );
-    let said = "SVC_EMAIL_KEY: this sandbox has issued the key, which is used";
+    let said = "SVC_EMAIL_KEY: issued by this sandbox, so it is used";
     assert!(
         run.stderr.contains(said) && !run.stderr.contains(key),
         "{run:?}"
@@ -63,7 +63,7 @@ fn a_key_of_another_service_stays_in_the_process() {
         (0, seeded),
         "{run:?}"
     );
-    let said = "SVC_EMAIL_KEY: not a key of this sandbox, and not sent to it";
+    let said = "SVC_EMAIL_KEY: not a key of this sandbox, so it is not sent";
     assert!(
         run.stderr.contains(said) && !run.stderr.contains("topsecret"),
         "{run:?}"

@@ -12,12 +12,12 @@ use serde_json::json;
 use super::rows::ImportRow;
 use crate::context::Context;
 use crate::failure::{Details, Failure, Kind};
-use crate::output::{Column, Format, ListWriter, Show, View, to_value, unless_closed};
+use crate::output::{Column, Format, ListWriter, View, to_value, unless_closed};
 
 const VIEW: View = View(&[
-    Column::new("ROW", "/row", Show::Number),
+    Column::number("ROW", "/row"),
     Column::text("EMAIL", "/email"),
-    Column::new("RESULT", "/result", Show::Status),
+    Column::status("RESULT", "/result"),
     Column::prose("WHY", "/why"),
 ]);
 
@@ -86,11 +86,9 @@ impl ImportedRow {
             Kind::OutcomeUnknown => RowResult::Unknown,
             _ => RowResult::Failed,
         };
-        let error = failure.details().clone();
-        let why = Some(error.message.clone());
         Self {
-            error: Some(Box::new(error)),
-            why,
+            error: Some(Box::new(Details::clone(failure))),
+            why: Some(failure.message.clone()),
             ..Self::new(row, result, None)
         }
     }
@@ -178,13 +176,13 @@ impl ImportReport {
         );
         match end {
             Some(end) if !is_unknown => {
-                let hint = end.details().hint.iter().map(|hint| format!("{hint}\n"));
+                let hint = end.hint.iter().map(|hint| format!("{hint}\n"));
                 let (hint, tried) = (hint.collect::<String>(), self.len());
                 let tried = format!("{tried} of {total} rows were tried; to go on, {AGAIN}");
                 return Err(end.hint(hint + &tried));
             }
             // It must not suggest that no row was processed.
-            Some(end) => message.push_str(&format!("; {}", end.details().message)),
+            Some(end) => message.push_str(&format!("; {}", end.message)),
             None if !has_problem => return Ok(()),
             None => {}
         }
@@ -194,7 +192,7 @@ impl ImportReport {
         };
         let hint = format!("correct the file, and {AGAIN}");
         let mut failure = Failure::new(kind, message).code(code).hint(hint);
-        failure.details_mut().fields = self.problems;
+        failure.fields = self.problems;
         Err(failure)
     }
 }

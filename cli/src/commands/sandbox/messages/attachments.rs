@@ -11,12 +11,12 @@ use svc_reference_server::client::{Client, MessageAttachment};
 use crate::context::Context;
 use crate::control;
 use crate::failure::Failure;
-use crate::output::{Column, Show, View};
+use crate::output::{Column, View};
 
 /// Table columns of a saved attachment.
 const VIEW: View = View(&[
     Column::text("PATH", "/path"),
-    Column::new("BYTES", "/size", Show::Number),
+    Column::number("BYTES", "/size"),
     Column::text("TYPE", "/contentType"),
 ]);
 
@@ -36,9 +36,7 @@ pub(super) async fn save(
     id: &str,
     directory: &Path,
 ) -> Result<(), Failure> {
-    let Some(message) = control::send(context, client.message(id)).await? else {
-        return Ok(());
-    };
+    let message = control::send(context, client.message(id)).await?;
     let failed = |error: io::Error| {
         Failure::other(format!("cannot save to {}: {error}", directory.display()))
     };
@@ -46,8 +44,7 @@ pub(super) async fn save(
     std::fs::create_dir_all(&folder).map_err(failed)?;
     let mut saved = Vec::new();
     for (attachment, number) in message.attachments.iter().zip(1..) {
-        let bytes = control::send(context, client.attachment(id, number)).await?;
-        let bytes = bytes.unwrap_or_default();
+        let bytes = control::read(context, client.attachment(id, number)).await?;
         let (path, mut file) = create(&folder, &file_name(attachment, number)).map_err(failed)?;
         let path = directory.join(path.file_name().unwrap_or_default());
         file.write_all(&bytes).map_err(failed)?;

@@ -125,9 +125,7 @@ impl FailureBudget {
         if !transient || self.0 >= MAX_FAILURES {
             return Err(failure);
         }
-        context
-            .out
-            .note(&format!("retrying: {}", failure.details().message));
+        context.out.note(&format!("retrying: {}", failure.message));
         Ok(())
     }
 }
@@ -198,7 +196,7 @@ fn timed_out(context: &Context, id: &str, email: Option<&EmailRecord>) -> Failur
         ),
     )
     .code("wait_timed_out");
-    failure.details_mut().retryable = Some(false);
+    failure.retryable = Some(false);
     let wait = context.svc("emails get {} --wait --timeout 10m", &[id]);
     failure.hint(format!("continue waiting: {wait}"))
 }
@@ -237,7 +235,7 @@ mod tests {
         ] {
             let email = serde_json::from_value(email).expect("an email");
             let failure = verdict("eml_1", &email).expect_err("not delivered");
-            assert_eq!(failure.details().message, message);
+            assert_eq!(failure.message, message);
         }
     }
 }
