@@ -14,8 +14,8 @@ pub(crate) mod endpoint;
 #[cfg(feature = "server")]
 pub(crate) mod query;
 
-pub(crate) use client::{Client, Error, Request};
+pub(crate) use client::{Client, Error, Request, requests};
 pub(crate) use endpoint::{
     ACCEPTED, CREATED, Cursor, DELETE, Declaration, Endpoint, GET, NoQuery, POST, PUT, Page,
-    Subject, is_nothing, requests,
+    Subject, is_nothing,
 };

@@ -82,27 +82,6 @@ impl Declaration {
     }
 }
 
-/// Declares requests without query and body: for each, its endpoint and the method of the client, which
-/// takes the parameters of the path.
-macro_rules! requests {
-    ($(
-        $(#[$doc:meta])*
-        $endpoint:ident: fn $method:ident($($parameter:ident),*) -> $reply:ty = $declared:expr;
-    )*) => {
-        $(pub(crate) const $endpoint: $crate::control::Endpoint<(), $reply> = $declared;)*
-
-        impl $crate::control::Client {
-            $(
-                $(#[$doc])*
-                pub fn $method(&self, $($parameter: &str),*) -> $crate::control::Request<$reply> {
-                    self.call(&$endpoint, &[$($parameter),*])
-                }
-            )*
-        }
-    };
-}
-pub(crate) use requests;
-
 /// What a request is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {

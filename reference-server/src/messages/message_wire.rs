@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::control::client::{Client, Request};
-use crate::control::endpoint::{Cursor, DELETE, Endpoint, GET, POST, Page, requests};
+use crate::control::client::{Client, Request, requests};
+use crate::control::endpoint::{Cursor, DELETE, Endpoint, GET, POST, Page};
 use crate::model::schema;
 use crate::model::timestamp::Timestamp;
 
