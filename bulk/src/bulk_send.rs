@@ -246,7 +246,7 @@ struct Run<'a, T, R> {
     row: std::marker::PhantomData<fn(T)>,
 }
 
-/// What all senders of this process know.
+/// The state that all senders of this process share.
 #[derive(Default)]
 struct Progress {
     totals: Totals,
@@ -270,7 +270,7 @@ impl From<LedgerError> for Halt {
     }
 }
 
-/// What follows an attempt.
+/// The step after an attempt.
 enum Next {
     /// The same request, after this time.
     Retry(Duration),
@@ -411,7 +411,7 @@ where
                 Ok(Claimed::Nothing | Claimed::Not(SendState::Cancelled)) => return,
                 Ok(Claimed::Others | Claimed::Not(_)) => {
                     self.stop.run_until_cancelled(sleep(pause)).await;
-                    pause = (pause * 2).min(POLL);
+                    pause = (pause * 2).min(self.poll());
                     continue;
                 }
                 Ok(Claimed::Lost) => return self.is_lost.store(true, Ordering::Relaxed),
@@ -461,7 +461,7 @@ where
                 return Ok(vec![request]);
             }
             // The body would be another one: the rows were sent, whatever they render to now.
-            worker.unknown(&request.id, "interrupted").await?;
+            worker.unknown(&request.id, "interrupted", None).await?;
             return Ok(Vec::new());
         }
 
@@ -534,7 +534,7 @@ where
             }
             if self.stop.is_cancelled() {
                 if request.repeats {
-                    worker.unknown(&request.id, "interrupted").await?;
+                    worker.unknown(&request.id, "interrupted", None).await?;
                 }
                 return Err(Halt::Stopped);
             }
@@ -542,15 +542,15 @@ where
                 Begin::Now => {}
                 Begin::Later(time) => {
                     // Meanwhile, the send may be cancelled.
-                    wait = time.min(POLL);
+                    wait = time.min(self.poll());
                     continue;
                 }
                 Begin::Paused => {
-                    wait = POLL;
+                    wait = self.poll();
                     continue;
                 }
                 Begin::Forgotten => {
-                    worker.unknown(&request.id, "interrupted").await?;
+                    worker.unknown(&request.id, "interrupted", None).await?;
                     return Ok(Vec::new());
                 }
                 Begin::Lost => return Err(Halt::Lost),
@@ -632,7 +632,10 @@ where
             let status = || error.status().map(|status| status.as_u16().to_string());
             let code = error.code().map(str::to_owned).or_else(status);
             let code = code.as_deref().unwrap_or("no_response");
-            worker.unknown(&request.id, code).await?;
+            let (_, why) = refusal(&error);
+            worker
+                .unknown(&request.id, code, why.message.as_deref())
+                .await?;
             let rows = request.rows.iter();
             self.report(rows.map(|row| (*row, RowOutcome::Unknown)).collect(), None);
             let in_a_row = self.unknown_in_a_row.fetch_add(1, Ordering::Relaxed) + 1;
@@ -657,6 +660,11 @@ where
         }
         self.fail(ErrorKind::Service(error));
         Ok(Next::Requests(Vec::new()))
+    }
+
+    /// The longest time until a sender that waits looks again.
+    fn poll(&self) -> Duration {
+        POLL.min(self.ledger.lease / 2)
     }
 
     fn back_off(&self, retries: u32) -> Duration {

@@ -40,7 +40,7 @@ pub(crate) struct SqliteTransaction {
     _lock: tokio::sync::OwnedMutexGuard<()>,
 }
 
-/// What a commit survives.
+/// The failures that a commit survives.
 #[derive(Clone, Copy)]
 pub(crate) enum Durability {
     /// A crash of the machine.
@@ -264,6 +264,13 @@ impl Transaction {
             }
         }
         Ok(())
+    }
+
+    /// Commits, and returns the result. Also what has changed nothing ends so: a transaction that is
+    /// dropped closes its connection to PostgreSQL.
+    pub(crate) async fn end<T>(self, result: T) -> Result<T, LedgerError> {
+        self.commit().await?;
+        Ok(result)
     }
 
     pub(crate) async fn commit(mut self) -> Result<(), LedgerError> {

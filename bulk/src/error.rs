@@ -44,7 +44,7 @@ pub struct LedgerError {
     source: Box<dyn StdError + Send + Sync>,
 }
 
-/// What is wrong with a ledger.
+/// The problem with a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LedgerErrorKind {
@@ -76,7 +76,7 @@ impl LedgerError {
         Self::new(LedgerErrorKind::OtherSchema, text)
     }
 
-    /// What is wrong.
+    /// The problem.
     pub fn kind(&self) -> LedgerErrorKind {
         self.kind
     }

@@ -59,7 +59,7 @@ pub struct Shared {
 pub struct Remembered {
     /// The identity of the email.
     pub email: String,
-    /// What people call it.
+    /// The name that people use.
     pub label: String,
     /// How many people have got it.
     pub people: u64,
@@ -291,8 +291,7 @@ impl Ledger {
         }
         let values = params![send, &settings.to_string()];
         tx.execute(include_str!("sql/start.sql"), values).await?;
-        tx.commit().await?;
-        Ok(true)
+        tx.end(true).await
     }
 
     /// Stores a send with these rows, and starts it.
@@ -480,8 +479,7 @@ impl Ledger {
             tx.execute(WITHOUT_KEYS, rows.clone()).await?;
             count += tx.execute(REOPEN, rows).await?;
         }
-        tx.commit().await?;
-        Ok(count)
+        tx.end(count).await
     }
 
     /// Settles unknown rows: those of `sent` were accepted, as somebody has found out, and those of
@@ -508,8 +506,7 @@ impl Ledger {
         tx.execute_each(WITHOUT_KEYS, all).await?;
         let settled = tx.execute_each(SETTLE_SENT, sent).await?;
         let waiting = tx.execute_each(REOPEN, resend).await?;
-        tx.commit().await?;
-        Ok((settled, waiting))
+        tx.end((settled, waiting)).await
     }
 
     /// Records the final status of accepted emails, by their rows.
@@ -534,8 +531,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Removes a send with its rows. Of each person who has got the email, or may have, a keyed
-    /// hash of the address is kept with the identity of the email.
+    /// Removes a send with its rows, or a draft that is declined. Of each person who has got the
+    /// email, or may have, a keyed hash of the address is kept with the identity of the email.
     ///
     /// # Errors
     ///
@@ -549,18 +546,6 @@ impl Ledger {
             tx.execute(include_str!("sql/label.sql"), params![send])
                 .await?;
         }
-        delete(&mut tx, send).await?;
-        tx.commit().await
-    }
-
-    /// Removes a draft that is declined.
-    ///
-    /// # Errors
-    ///
-    /// If the ledger cannot be written.
-    pub async fn discard(&self, id: &str) -> Result<(), LedgerError> {
-        let send = self.number_of(id).await?;
-        let mut tx = self.database.begin(Durability::Process).await?;
         delete(&mut tx, send).await?;
         tx.commit().await
     }
@@ -652,8 +637,7 @@ impl Ledger {
         let mut tx = self.database.begin(Durability::Full).await?;
         let count = tx.execute("DELETE FROM bulk_sent", params![]).await?;
         tx.execute("DELETE FROM bulk_emails", params![]).await?;
-        tx.commit().await?;
-        Ok(count)
+        tx.end(count).await
     }
 
     pub(crate) async fn number_of(&self, id: &str) -> Result<i64, LedgerError> {

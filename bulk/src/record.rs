@@ -21,7 +21,7 @@ pub struct NewSend {
     /// What identifies the email, such as a checksum of its texts, so that nobody gets it twice.
     /// `None` for a test, which does not count.
     pub email: Option<String>,
-    /// What people call the email, such as its subject.
+    /// A name of the email for people, such as its subject.
     pub label: String,
     /// Anything that the application needs to continue the send.
     pub settings: Value,
@@ -63,7 +63,7 @@ pub struct NewRow {
     pub address: String,
     /// The address as it is compared, if it is one.
     pub person: Option<String>,
-    /// What the email is made of, as JSON.
+    /// The parts of the email, as JSON.
     pub data: String,
     /// Why the row is not sent, if it is left out: a code and a message.
     pub left_out: Option<RowRefusal>,
@@ -104,7 +104,7 @@ pub struct SendRecord {
     pub changed_at: DateTime<Utc>,
     /// The identity of the email, if it counts.
     pub email: Option<String>,
-    /// What the application has stored.
+    /// The application's own settings.
     pub settings: Value,
     /// How many rows are in which state.
     pub totals: Totals,

@@ -200,30 +200,29 @@ impl Worker {
         const OTHERS: &str = "SELECT number FROM bulk_rows WHERE send = $1 \
             AND status IN ('waiting', 'held', 'in_flight') LIMIT 1";
         if !self.is_alive(&mut tx).await? {
-            return Ok(Claimed::Lost);
+            return tx.end(Claimed::Lost).await;
         }
         // An earlier attempt may have been committed, whatever the state of the send is since.
         let rows = tx.query(HAVE, params![request]).await?;
         if !rows.is_empty() {
-            return Ok(Claimed::Rows(Claim::new(request, rows, false)));
+            let claim = Claim::new(request, rows, false);
+            return tx.end(Claimed::Rows(claim)).await;
         }
         let values = params![self.send, request];
         let repeated = tx.first(HAVE_REPEAT, values).await?;
         if let Some(claim) = self.repeat(&mut tx, repeated).await? {
-            tx.commit().await?;
-            return Ok(Claimed::Rows(claim));
+            return tx.end(Claimed::Rows(claim)).await;
         }
 
         let found: Option<(i64, i64, SendState)> = tx.first(STATE, params![self.send]).await?;
         let Some((run, space, state)) = found else {
-            return Ok(Claimed::Lost);
+            return tx.end(Claimed::Lost).await;
         };
         if state != SendState::Running {
-            return Ok(Claimed::Not(state));
+            return tx.end(Claimed::Not(state)).await;
         }
         if let Some(claim) = self.claim_repeat(&mut tx, request, run).await? {
-            tx.commit().await?;
-            return Ok(Claimed::Rows(claim));
+            return tx.end(Claimed::Rows(claim)).await;
         }
 
         // No request takes more than the emails of a second.
@@ -231,15 +230,16 @@ impl Worker {
         let claim = include_str!("sql/claim.sql");
         let rows = tx.query(claim, params![self.send, request, size]).await?;
         if rows.is_empty() {
-            return Ok(match tx.any(OTHERS, params![self.send]).await? {
+            let nothing = match tx.any(OTHERS, params![self.send]).await? {
                 true => Claimed::Others,
                 false => Claimed::Nothing,
-            });
+            };
+            return tx.end(nothing).await;
         }
         let values = params![request, self.send, &self.id];
         tx.execute(INSERT, values).await?;
-        tx.commit().await?;
-        Ok(Claimed::Rows(Claim::new(request, rows, false)))
+        let claim = Claim::new(request, rows, false);
+        tx.end(Claimed::Rows(claim)).await
     }
 
     /// Claims a request whose outcome is unknown, and that the service does not process twice.
@@ -293,7 +293,7 @@ impl Worker {
         self.persist(Durability::Process, |mut tx| {
             Box::pin(async move {
                 if !self.is_alive(&mut tx).await? {
-                    return Ok(None);
+                    return tx.end(None).await;
                 }
                 let rows = invalid.iter().map(|(number, problem)| {
                     let why = RowRefusal::new(None, Some(problem));
@@ -306,8 +306,7 @@ impl Worker {
                     tx.execute(MOVE, params![request, id, *last]).await?;
                 }
                 tx.execute(DELETE, params![request]).await?;
-                tx.commit().await?;
-                Ok(Some(ids.clone()))
+                tx.end(Some(ids.clone())).await
             })
         })
         .await
@@ -335,7 +334,7 @@ impl Worker {
         const ROWS: &str = "UPDATE bulk_rows SET status = 'in_flight', at = now_ms(), \
             code = NULL, message = NULL WHERE request = $1 AND status = 'held'";
         if !self.is_alive(&mut tx).await? {
-            return Ok(Begin::Lost);
+            return tx.end(Begin::Lost).await;
         }
         let mut found: Option<(i64, i64, SendState)> = tx.first(STATE, params![self.send]).await?;
         if found.is_some_and(|(space, ..)| space > 0) {
@@ -344,15 +343,16 @@ impl Worker {
             found = tx.first(&locked, params![self.send]).await?;
         }
         let Some((space, wait, state)) = found else {
-            return Ok(Begin::Lost);
+            return tx.end(Begin::Lost).await;
         };
         match state {
             SendState::Running => {}
-            SendState::Paused => return Ok(Begin::Paused),
-            SendState::Cancelled => return Ok(Begin::Lost),
+            SendState::Paused => return tx.end(Begin::Paused).await,
+            SendState::Cancelled => return tx.end(Begin::Lost).await,
         }
         if wait > 0 {
-            return Ok(Begin::Later(Duration::from_micros(wait as u64)));
+            let later = Duration::from_micros(wait as u64);
+            return tx.end(Begin::Later(later)).await;
         }
 
         let id = request.id.as_str();
@@ -360,13 +360,13 @@ impl Worker {
             let life = self.key_life.unwrap_or_default();
             let values = params![id, &self.id, life];
             if !tx.any(REPEATED, values).await? {
-                return Ok(Begin::Forgotten);
+                return tx.end(Begin::Forgotten).await;
             }
         } else {
             let keyed = i64::from(self.key_life.is_some());
             let values = params![id, &self.id, keyed];
             if tx.execute(SENT, values).await? == 0 {
-                return Ok(Begin::Lost);
+                return tx.end(Begin::Lost).await;
             }
             tx.execute(ROWS, params![id]).await?;
         }
@@ -374,8 +374,7 @@ impl Worker {
             let space = space.saturating_mul(request.rows.len() as i64);
             tx.execute(SPACE, params![self.send, space]).await?;
         }
-        tx.commit().await?;
-        Ok(Begin::Now)
+        tx.end(Begin::Now).await
     }
 
     /// Records the outcome of each row of a request. `cause` is that of all, if they were refused
@@ -428,7 +427,7 @@ impl Worker {
         // Also if it is not alive: its outcome is the only one that its request has, unless others
         // repeat it. Then theirs counts, and a refusal here says nothing about it.
         if !tx.any(OWN, params![request, &self.id]).await? {
-            return Ok(false);
+            return tx.end(false).await;
         }
         tx.execute_each(include_str!("sql/accepted.sql"), accepted)
             .await?;
@@ -450,8 +449,7 @@ impl Worker {
                 false
             }
         };
-        tx.commit().await?;
-        Ok(is_paused)
+        tx.end(is_paused).await
     }
 
     /// Counts refusals for one cause, and pauses the send after too many of them. Rows that were
@@ -515,11 +513,10 @@ impl Worker {
         self.persist(Durability::Full, |mut tx| {
             Box::pin(async move {
                 if tx.any(OTHERS, params![self.send]).await? {
-                    return Ok(false);
+                    return tx.end(false).await;
                 }
                 self.pause_for(&mut tx, cause, why).await?;
-                tx.commit().await?;
-                Ok(true)
+                tx.end(true).await
             })
         })
         .await
@@ -545,15 +542,20 @@ impl Worker {
     }
 
     /// Records that a request may have been processed.
-    pub(crate) async fn unknown(&self, request: &str, code: &str) -> Result<(), LedgerError> {
-        const ROWS: &str = "UPDATE bulk_rows SET status = 'unknown', code = $2 \
+    pub(crate) async fn unknown(
+        &self,
+        request: &str,
+        code: &str,
+        message: Option<&str>,
+    ) -> Result<(), LedgerError> {
+        const ROWS: &str = "UPDATE bulk_rows SET status = 'unknown', code = $2, message = $3 \
             WHERE request = $1 AND status = 'in_flight'";
         self.persist(Durability::Process, |mut tx| {
             Box::pin(async move {
                 self.is_alive(&mut tx).await?;
                 let values = params![request, &self.id, self.send];
                 if tx.execute(include_str!("sql/unknown.sql"), values).await? > 0 {
-                    tx.execute(ROWS, params![request, code]).await?;
+                    tx.execute(ROWS, params![request, code, message]).await?;
                 }
                 tx.commit().await
             })

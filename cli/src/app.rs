@@ -11,7 +11,6 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, ValueEnum as _};
 use clap_complete::CompleteEnv;
 
-use crate::advice;
 use crate::command_spec::{self, CommandSpec, Effect};
 use crate::command_tree::{self, IDEMPOTENCY_KEY, ORGANIZATION};
 use crate::commands::{Command, SECTIONS};
@@ -19,6 +18,7 @@ use crate::complete::{self, Values};
 use crate::context::{Context, Invocation};
 use crate::exit;
 use crate::failure::Failure;
+use crate::hints;
 use crate::output::{Filter, Format, Look, Printer, Streams, between_words};
 use crate::process::Process;
 use crate::settings::{Env, GlobalFlags, Settings, color_choice};
@@ -112,7 +112,7 @@ pub fn run(args: &[OsString], process: Process) -> u8 {
     run_inside(args, process).0
 }
 
-/// As [`run`], and returns the ID of the last request that a service has answered.
+/// Like [`run`], and returns the ID of the last request that a service has answered.
 fn run_inside(args: &[OsString], process: Process) -> (u8, Option<String>) {
     let env = &Env::of(&process);
     let Process {
@@ -162,12 +162,17 @@ fn run_inside(args: &[OsString], process: Process) -> (u8, Option<String>) {
     let code = match result {
         Ok(()) => context.exit_code.get(),
         Err(mut failure) => {
-            advice::add(&mut failure, &context);
+            hints::add(&mut failure, &context);
             context.out.failure(&failure);
             exit::code(failure.kind())
         }
     };
-    let request_id = context.request_id.lock().ok().and_then(|mut it| it.take());
+    let request_id = context
+        .clients
+        .request_id
+        .lock()
+        .ok()
+        .and_then(|mut it| it.take());
     (code, request_id)
 }
 
@@ -177,14 +182,14 @@ async fn until_interrupted(command: Command, context: &Context) -> Result<(), Fa
         // A second signal skips the cleanup, and the wait for others that use the sandbox.
         let mut stop = StopSignal::listen(context.settings.env.signals).unwrap_or_default();
         tokio::select! {
-            () = context.finish() => {}
+            () = context.clients.finish() => {}
             _ = stop.recv() => {}
         }
         return result;
     }
     let work = async {
         let result = Box::pin(command.run(context)).await;
-        context.finish().await;
+        context.clients.finish().await;
         result
     };
     // The work is polled first: the handler of Ctrl-C is installed only once the work waits for
@@ -192,7 +197,7 @@ async fn until_interrupted(command: Command, context: &Context) -> Result<(), Fa
     tokio::select! {
         biased;
         result = work => result,
-        () = context.interrupted() => Err(context.changes.interruption()),
+        () = context.interrupted() => Err(context.caller.changes.interruption()),
     }
 }
 

@@ -16,7 +16,7 @@ use svc_sdk::{Operation, Scope, Service};
 use crate::events;
 use crate::output::one_line;
 use crate::process::Process;
-use crate::recorded::RecordedDeliveries;
+use crate::recorded_deliveries::RecordedDeliveries;
 use crate::sandbox::Sandbox;
 use crate::settings::{Env, GlobalFlags, Settings};
 

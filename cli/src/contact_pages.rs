@@ -38,7 +38,7 @@ pub async fn all(
 ) -> Result<(), Failure> {
     let progress = context.out.progress("reading the audience");
     let mut count = 0_u64;
-    for_each(client, id, page_size, |contact| {
+    for_each(context, client, id, page_size, |contact| {
         count += 1;
         progress.set_text(format!("reading the audience: {count} contacts"));
         each(contact)
@@ -46,8 +46,19 @@ pub async fn all(
     .await
 }
 
-/// Calls `each` for every contact, in the order of the pages.
+/// Calls `each` for every contact, in the order of the pages, within `--timeout` over all of them.
 pub async fn for_each(
+    context: &Context,
+    client: &EmailClient,
+    audience: &str,
+    given: Option<u64>,
+    each: impl FnMut(Contact) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let reading = read(client, audience, given, each);
+    context.caller.within_timeout(reading).await
+}
+
+async fn read(
     client: &EmailClient,
     audience: &str,
     given: Option<u64>,

@@ -42,8 +42,8 @@ pub fn show(out: &Printer, request: &RequestPreview) -> Result<(), Failure> {
     out.lines_or_value(text(&shown).trim_end(), &shown)
 }
 
-/// As [`show`], the first request of a job with many emails, and the counts that say what is sent in
-/// all.
+/// Like [`show`], for the first request of a job with many emails, and the counts of what is sent
+/// in all.
 pub fn show_job(
     out: &Printer,
     first: &RequestPreview,
@@ -57,7 +57,7 @@ pub fn show_job(
     out.lines_or_value(text.trim_end(), &shown)
 }
 
-/// As [`show`], any number of requests, as one list. Few of them are in memory.
+/// Like [`show`], for any number of requests, as one list. Few of them are in memory.
 pub fn show_all<E: Into<Failure>>(
     out: &Printer,
     requests: impl IntoIterator<Item = Result<RequestPreview, E>>,

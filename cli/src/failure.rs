@@ -1,7 +1,7 @@
 //! `Failure`, the error type of `svc`: a `Kind`, which decides the exit code (`exit.rs`), and
 //! `Details`, which are printed as the error object: what failed, why, and the next step. Names of
 //! kinds and fields are documented and read by scripts, so they must not change. Errors of the SDK
-//! become failures in `sdk_error.rs`, and `advice.rs` adds hints at the end of a run.
+//! become failures in `sdk_error.rs`, and `hints.rs` adds hints at the end of a run.
 
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
@@ -104,7 +104,7 @@ pub struct ErrorLine<'a> {
     error: &'a Details,
 }
 
-/// What is wrong with a field.
+/// The problem with a field.
 #[derive(Serialize, JsonSchema)]
 pub struct FieldError<'a> {
     pub field: &'a str,

@@ -255,7 +255,7 @@ impl Printer {
         }
     }
 
-    /// As [`event`](Self::event), with a status between two texts, in the color of its meaning.
+    /// Like [`event`](Self::event), with a status between two texts, in the color of its meaning.
     pub fn status_event(
         &self,
         before: &str,
@@ -289,7 +289,7 @@ impl Printer {
         if ends { Ok(()) } else { self.raw("\n") }
     }
 
-    /// As [`raw`](Self::raw), for untrusted text: on a terminal, control characters are escaped.
+    /// Like [`raw`](Self::raw), for untrusted text: on a terminal, control characters are escaped.
     pub fn raw_data(&self, text: &str) -> Result<(), Failure> {
         if self.stdout_is_terminal() {
             self.raw(&text::printable_document(text))

@@ -1,7 +1,7 @@
 //! Converts an `svc_sdk::Error` to a `Failure`. `kind` decides the exit code: an outcome that is
 //! unknown and not safe to repeat becomes `Kind::OutcomeUnknown`, unless the kind of the error says
 //! that nothing was done. A test checks every `ErrorKind`, because the match needs a wildcard.
-//! `message` adds the service's own message, or the root cause of a failed connection. `advice.rs`
+//! `message` adds the service's own message, or the root cause of a failed connection. `hints.rs`
 //! adds the hint.
 
 use svc_sdk::{Error, ErrorKind, Operation, Outcome, StatusCode};
@@ -49,8 +49,10 @@ impl Failure {
                 required: Some(scope),
                 ..
             } => Some(scope.to_string()),
-            ErrorKind::MissingScope { .. } | ErrorKind::Forbidden => {
-                error.required_scope().map(|scope| scope.to_string())
+            ErrorKind::MissingScope { .. } => error.required_scope().map(|it| it.to_string()),
+            // If the service says why, the scope is not the reason.
+            ErrorKind::Forbidden if error.code().or(error.message()).is_none() => {
+                error.required_scope().map(|it| it.to_string())
             }
             _ => None,
         };
@@ -94,7 +96,12 @@ fn kind(error: &Error, retry_safe: bool) -> Kind {
         ErrorKind::Forbidden | ErrorKind::Conflict | ErrorKind::Invalid | ErrorKind::TooLarge => {
             Kind::Refused
         }
-        ErrorKind::Rejected if error.status() == Some(StatusCode::UNSUPPORTED_MEDIA_TYPE) => {
+        ErrorKind::Rejected
+            if error.status().is_some_and(|status| {
+                // Some tell a refusal with a status of success.
+                status.is_success() || status == StatusCode::UNSUPPORTED_MEDIA_TYPE
+            }) =>
+        {
             Kind::Refused
         }
         ErrorKind::RateLimited => Kind::RateLimited,

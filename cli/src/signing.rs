@@ -12,7 +12,7 @@ use webhook_verify::{Secret, Signature};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::private;
+use crate::private_files;
 
 /// The service in the terms of the verification.
 pub fn scheme(service: Service) -> webhook_verify::Service {
@@ -97,7 +97,7 @@ pub fn kept_secret(path: PathBuf, prefix: &str) -> Result<(PathBuf, String), Fai
             let (one, two) = (Uuid::new_v4().simple(), Uuid::new_v4().simple());
             let secret = format!("{prefix}{one}{two}");
             // Another process may be faster. Both then use its secret.
-            private::create_once(&path, secret.as_bytes())
+            private_files::create_once(&path, secret.as_bytes())
                 .and_then(|()| std::fs::read_to_string(&path))
         }
         read => read,

@@ -24,23 +24,26 @@ import { Templates } from './views/templates.js';
 import { Webhooks } from './views/webhooks.js';
 
 /**
- * @type {[string, import('./lib/ui.js').IconName, string,
- *   (props: {route: import('./lib/route.js').Route}) => import('preact').ComponentChildren][]}
+ * The views, each with an icon of its name, in the order of the navigation.
+ * @type {{id: import('./lib/ui.js').IconName, label: string,
+ *   View: (props: {route: import('./lib/route.js').Route}) => import('preact').ComponentChildren}[]}
  */
 const VIEWS = [
-  ['mailbox', 'mailbox', 'Mailbox', Mailbox],
-  ['emails', 'emails', 'Emails', Emails],
-  ['deliveries', 'deliveries', 'Deliveries', Deliveries],
-  ['webhooks', 'webhooks', 'Webhooks', Webhooks],
-  ['domains', 'domains', 'Domains', Domains],
-  ['audiences', 'audiences', 'Audiences', Audiences],
-  ['templates', 'templates', 'Templates', Templates],
-  ['requests', 'requests', 'Requests', Requests],
-  ['faults', 'faults', 'Faults', Faults],
-  ['due', 'due', 'Due next', DueNext],
-  ['clock', 'clock', 'Clock', Clock],
-  ['keys', 'keys', 'Keys', Keys],
+  { id: 'mailbox', label: 'Mailbox', View: Mailbox },
+  { id: 'emails', label: 'Emails', View: Emails },
+  { id: 'deliveries', label: 'Deliveries', View: Deliveries },
+  { id: 'webhooks', label: 'Webhooks', View: Webhooks },
+  { id: 'domains', label: 'Domains', View: Domains },
+  { id: 'audiences', label: 'Audiences', View: Audiences },
+  { id: 'templates', label: 'Templates', View: Templates },
+  { id: 'requests', label: 'Requests', View: Requests },
+  { id: 'faults', label: 'Faults', View: Faults },
+  { id: 'due', label: 'Due next', View: DueNext },
+  { id: 'clock', label: 'Clock', View: Clock },
+  { id: 'keys', label: 'Keys', View: Keys },
 ];
+
+/** @typedef {{label: string, group: string, run: () => void}} Command */
 
 function App() {
   const [needsToken, setNeedsToken] = useState(false);
@@ -142,8 +145,8 @@ function Shell() {
   // A URL that a person wrote may name the organization.
   const selected = chosen ? list.find((one) => one.id === chosen || one.name === chosen) : sandbox;
   const name = selected?.name ?? chosen ?? 'Sandbox';
-  const known = VIEWS.find(([id]) => id === route.view);
-  const [, , title, View] = known ?? ['', '', 'No such view', NoView];
+  const known = VIEWS.find(({ id }) => id === route.view);
+  const { label: title, View } = known ?? { label: 'No such view', View: NoView };
 
   /** @param {string} id */
   const choose = (id) => go(`#/${known ? route.view : 'mailbox'}${id ? `?organization=${id}` : ''}`);
@@ -163,24 +166,22 @@ function Shell() {
       page.toast(`${name} is empty`);
     },
   });
-  /** @type {[string, string, () => void][]} */
+  const freeze = () => action(() => api.post('/_sandbox/clock', { freeze: true }), 'The clock is frozen');
+  const removeFaults = () => action(() => api.del('/_sandbox/faults'), 'All faults were removed');
+  /** @type {Command[]} */
   const commands = [
-    ...VIEWS.map(([id, , label]) => /** @type {[string, string, () => void]} */ ([label, 'Go to', () =>
-      go(href(id))])),
-    ...list.map((one) => /** @type {[string, string, () => void]} */ ([
-      one.name, 'Organization', () => choose(one === sandbox ? '' : one.id),
-    ])),
-    ['Freeze the clock', 'Clock', () => action(() => api.post('/_sandbox/clock', { freeze: true }),
-      'The clock is frozen')],
-    ['Resume the clock', 'Clock', resume],
-    ['Back to real time', 'Clock', real],
-    ...[['1m', '1 minute'], ['1h', '1 hour'], ['1d', '1 day']].map(([by, words]) =>
-      /** @type {[string, string, () => void]} */ ([`Advance the clock by ${words}…`, 'Clock', () => advance(by)])),
-    ['New organization', 'Organization', () => setCreating(true)],
-    ['Remove all faults', 'Faults', () => action(() => api.del('/_sandbox/faults'), 'All faults were removed')],
-    [`Empty ${name}…`, 'Reset', reset],
-    ['Switch between dark and light', 'Page', switchTheme],
-    ['Keyboard shortcuts', 'Page', () => setHelp(true)],
+    ...VIEWS.map(({ id, label }) => ({ label, group: 'Go to', run: () => go(href(id)) })),
+    ...list.map((one) => ({ label: one.name, group: 'Organization', run: () => choose(one === sandbox ? '' : one.id) })),
+    { label: 'Freeze the clock', group: 'Clock', run: freeze },
+    { label: 'Resume the clock', group: 'Clock', run: resume },
+    { label: 'Back to real time', group: 'Clock', run: real },
+    ...Object.entries({ '1m': 'minute', '1h': 'hour', '1d': 'day' }).map(([by, unit]) => (
+      { label: `Advance the clock by 1 ${unit}…`, group: 'Clock', run: () => advance(by) })),
+    { label: 'New organization', group: 'Organization', run: () => setCreating(true) },
+    { label: 'Remove all faults', group: 'Faults', run: removeFaults },
+    { label: `Empty ${name}…`, group: 'Reset', run: reset },
+    { label: 'Switch between dark and light', group: 'Page', run: switchTheme },
+    { label: 'Keyboard shortcuts', group: 'Page', run: () => setHelp(true) },
   ];
 
   return html`<div class=${`shell ${menu ? 'menu-open' : ''}`}>
@@ -209,8 +210,8 @@ function Shell() {
       </div>
       <button type="button" class="palette-button" onClick=${() => setPalette(true)}><${Icon}
         name="search" /><span>Commands</span><kbd>Ctrl K</kbd></button>
-      <ul>${VIEWS.map(([id, icon, label]) => html`<li key=${id}><a href=${href(id)} aria-current=${id === route.view ?
-        'page' : undefined}><${Icon} name=${icon} /><span>${label}</span>${id === 'mailbox' &&
+      <ul>${VIEWS.map(({ id, label }) => html`<li key=${id}><a href=${href(id)} aria-current=${id === route.view ?
+        'page' : undefined}><${Icon} name=${id} /><span>${label}</span>${id === 'mailbox' &&
           html`<${Unread} title=${`${title} · ${name}`} />`}</a></li>`)}</ul>
       ${frozen && html`<p class="frozen"><span>The clock is frozen${offset && `, ${offset}`}</span><${Button} kind="small" icon="play"
         onClick=${resume}>Let it run<//></p>`}
@@ -261,31 +262,39 @@ function Live() {
   return html`<p class=${`live ${connected ? 'on' : ''}`} role="status">${connected ? 'Live' : 'Connecting…'}</p>`;
 }
 
-/** @param {{commands: [string, string, () => void][], onClose: () => void}} props */
+/** The views in which words can be searched for. */
+const SEARCHED = VIEWS.filter(({ id }) => /^(mailbox|emails|deliveries|requests)$/.test(id));
+
+/** The view of the item with this ID, if the text is one. @param {string} text */
+function viewOf(text) {
+  if (text.startsWith('msg_')) return 'mailbox';
+  if (text.startsWith('eml_')) return 'emails';
+  if (text.startsWith('req_')) return 'requests';
+  return /^[0-9a-f-]{36}$/.test(text) ? 'deliveries' : '';
+}
+
+/** @param {{commands: Command[], onClose: () => void}} props */
 function Palette({ commands, onClose }) {
   const [text, setText] = useState('');
   const [at, setAt] = useState(0);
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const id = text.trim();
-  /** @type {[string, string, () => void][]} */
-  const searches = id.length < 2 ? [] : [['mailbox', 'Mailbox'], ['emails', 'Emails'], ['deliveries', 'Deliveries'],
-    ['requests', 'Requests']].map(([name, label]) => [`${label}: “${id}”`, 'Search', () => go(href(name, '',
-      { q: id }))]);
-  const view = id.startsWith('msg_') ? 'mailbox' : id.startsWith('eml_') ? 'emails' : id.startsWith('req_') ?
-    'requests' : /^[0-9a-f-]{36}$/.test(id) ? 'deliveries' : '';
-  /** @type {[string, string, () => void][]} */
+  /** @type {Command[]} */
+  const searches = id.length < 2 ? [] : SEARCHED.map((one) => (
+    { label: `${one.label}: “${id}”`, group: 'Search', run: () => go(href(one.id, '', { q: id })) }));
+  const view = viewOf(id);
+  /** @type {Command[]} */
   const found = view
-    ? [[`Open ${id}`, 'Go to', () => go(href(view, id))]]
-    : commands.filter(([label, group]) => words.every((word) =>
-      `${group} ${label}`.toLowerCase().includes(word))).concat(searches);
+    ? [{ label: `Open ${id}`, group: 'Go to', run: () => go(href(view, id)) }]
+    : commands.filter(({ label, group }) => words.every((word) => `${group} ${label}`.toLowerCase().includes(word)))
+      .concat(searches);
   const list = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => {
     list.current?.children[at]?.scrollIntoView({ block: 'nearest' });
   }, [at]);
-  /** @param {[string, string, () => void]} command */
-  const run = (command) => {
+  const run = (/** @type {Command} */ command) => {
     onClose();
-    command[2]();
+    command.run();
   };
   const keys = (/** @type {KeyboardEvent} */ event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -304,9 +313,9 @@ function Palette({ commands, onClose }) {
       placeholder="A view, an organization, an action, an ID, or words to search for" value=${text} autofocus
       onKeyDown=${keys} onInput=${(/** @type {Event} */ event) => { setText(valueOf(event)); setAt(0); }} />
     <div class="palette" id="palette" role="listbox" aria-label="Commands" tabindex="-1" ref=${list}>
-      ${found.map((command, index) => html`<div role="option" id=${`command-${index}`} key=${command[1] + command[0]}
+      ${found.map((command, index) => html`<div role="option" id=${`command-${index}`} key=${command.group + command.label}
         aria-selected=${index === at ? 'true' : 'false'} onMouseMove=${() => setAt(index)} onClick=${() =>
-          run(command)}><span>${command[0]}</span><small>${command[1]}</small></div>`)}
+          run(command)}><span>${command.label}</span><small>${command.group}</small></div>`)}
     </div>
     ${found.length === 0 && html`<p class="muted">No command matches.</p>`}
   <//>`;
@@ -314,11 +323,10 @@ function Palette({ commands, onClose }) {
 
 /** @param {{onClose: () => void}} props */
 function Help({ onClose }) {
-  const keys = [['j, ↓', 'next item'], ['k, ↑', 'previous item'], ['Enter', 'open the item'], ['x',
-    'select the message'], ['Esc', 'back to the list; close'], ['/', 'search'], ['Ctrl K', 'commands'],
-      ['?', 'this list']];
+  const keys = { 'j, ↓': 'next item', 'k, ↑': 'previous item', Enter: 'open the item', x: 'select the message',
+    Esc: 'back to the list; close', '/': 'search', 'Ctrl K': 'commands', '?': 'this list' };
   return html`<${Dialog} title="Keyboard shortcuts" onClose=${onClose}>
-    <dl class="shortcuts">${keys.map(([key, meaning]) => html`<div
+    <dl class="shortcuts">${Object.entries(keys).map(([key, meaning]) => html`<div
       key=${key}><dt><kbd>${key}</kbd></dt><dd>${meaning}</dd></div>`)}</dl>
   <//>`;
 }

@@ -128,7 +128,7 @@ impl Container {
         }
     }
 
-    /// What it takes in memory, without what is in its entries.
+    /// Its size in memory, without its entries' own.
     fn memory(&self) -> usize {
         const VALUE: usize = size_of::<Value>();
         const ENTRY: usize = size_of::<String>() + VALUE;

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::bounds::{Reading, check_bounds};
 use crate::dialect::{Dialect, Point};
-use crate::fields::{self, Fields, find, is_no_time, is_nothing, plain, whole_number};
+use crate::fields::{self, Fields, at, find, is_no_time, is_nothing, plain, whole_number};
 use crate::secret::Secret;
 use crate::words::WORDS;
 
@@ -60,15 +60,47 @@ macro_rules! has_extra {
 }
 pub(crate) use has_extra;
 
-/// Implements [`Resource`] for a type with a field `id`.
+/// Defines a resource: an object with an id that operations return. Each field has the name that the
+/// reference gives it, unless another follows in brackets, and the function that reads it, unless its
+/// type says how. An absent field is not serialized.
 macro_rules! resource {
-    ($name:ident, $noun:literal, $kind:literal, [$($field:literal),*] $(, $prepare:ident)?) => {
+    (
+        $(#[$meta:meta])*
+        $name:ident, $noun:literal, $kind:literal $(, $prepare:ident)?;
+        $(
+            $(#[$field_meta:meta])*
+            $field:ident $([$documented:literal])?: $type:ty $(= $read:literal)?;
+        )+
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(default)]
+        pub struct $name {
+            #[doc = concat!("The ", $kind, "'s id; empty if the response has none.")]
+            #[serde(
+                deserialize_with = "crate::decode::id",
+                skip_serializing_if = "String::is_empty"
+            )]
+            pub id: String,
+            $(
+                $(#[$field_meta])*
+                $(#[serde(rename = $documented)])?
+                $(#[serde(deserialize_with = $read)])?
+                #[serde(skip_serializing_if = "crate::decode::Absent::is_absent")]
+                pub $field: $type,
+            )+
+            /// The other fields of the response.
+            #[serde(flatten)]
+            pub extra: crate::decode::Extra,
+        }
+
         crate::decode::has_extra!($name);
 
         impl crate::decode::Resource for $name {
             const NOUN: &'static str = $noun;
             const KIND: &'static str = $kind;
-            const FIELDS: &'static [&'static str] = &["id", $($field),*];
+            const FIELDS: &'static [&'static str] =
+                &["id", $([$($documented,)? stringify!($field)][0]),+];
 
             fn is_identified(&self) -> bool {
                 !self.id.is_empty()
@@ -81,6 +113,29 @@ macro_rules! resource {
     };
 }
 pub(crate) use resource;
+
+/// A field that may have no value.
+pub(crate) trait Absent {
+    fn is_absent(&self) -> bool;
+}
+
+impl<T> Absent for Option<T> {
+    fn is_absent(&self) -> bool {
+        self.is_none()
+    }
+}
+
+impl<T> Absent for Vec<T> {
+    fn is_absent(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+impl Absent for Fields {
+    fn is_absent(&self) -> bool {
+        self.is_empty()
+    }
+}
 
 /// A resource: an object that operations return.
 pub(crate) trait Resource:
@@ -135,7 +190,7 @@ pub(crate) fn parse_value(body: &[u8]) -> Result<Value, DecodeError> {
     parse(body, Reading::Resource)
 }
 
-/// As [`parse_value`], of a body whose items are read one by one.
+/// Like [`parse_value`], of a body whose items are read one by one.
 pub(crate) fn parse_list(body: &[u8]) -> Result<Value, DecodeError> {
     parse(body, Reading::Once)
 }
@@ -347,21 +402,22 @@ fn rename<T: Resource>(fields: &mut Fields, dialect: &Dialect) {
 
 /// Moves the first field with one of these plain names, unless there is one with the documented name.
 pub(crate) fn take_name(fields: &mut Fields, documented: &str, names: &[&str]) {
-    if fields.get(documented).is_none_or(is_nothing) {
-        move_field(fields, documented, names);
+    if !fields.get(documented).is_none_or(is_nothing) {
+        return;
     }
-}
-
-/// Moves the field that the dialect names.
-pub(crate) fn take_pinned(fields: &mut Fields, dialect: &Dialect, point: Point, documented: &str) {
-    if let Some(name) = dialect.pinned(point) {
-        move_field(fields, documented, &[&plain(name)]);
-    }
-}
-
-fn move_field(fields: &mut Fields, documented: &str, names: &[&str]) {
     let name = find(fields, names).map(|(name, _)| name.clone());
     if let Some(value) = name.and_then(|name| fields.remove(&name)) {
+        fields.insert(documented.to_owned(), value);
+    }
+}
+
+/// Gives the documented name to the field that the dialect names. A field inside another one is copied.
+pub(crate) fn take_pinned(fields: &mut Fields, dialect: &Dialect, point: Point, documented: &str) {
+    let Some(path) = dialect.pinned(point) else {
+        return;
+    };
+    if let Some(value) = at(fields, path).cloned() {
+        fields.retain(|name, _| plain(name) != plain(path));
         fields.insert(documented.to_owned(), value);
     }
 }

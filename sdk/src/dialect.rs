@@ -166,6 +166,8 @@ impl Point {
         let is_free = match self.free_text() {
             None => false,
             Some("the name of a header") => HeaderName::try_from(text).is_ok(),
+            // What the client writes is one field.
+            Some(_) if self == Self::BatchBody && text.contains('.') => false,
             Some(_) => !text.is_empty() && text.chars().all(is_part_of_a_name),
         };
         if is_free {
@@ -627,6 +629,7 @@ mod tests {
         assert!(error(&mut dialect, "colour=1").contains("key-header, key-scheme"));
         assert!(error(&mut dialect, "key-header=a b").contains("the name of a header"));
         assert!(error(&mut dialect, "past-end").contains("is not POINT=CHOICE"));
+        assert!(error(&mut dialect, "batch-body=a.b").contains("invalid choice"));
         assert!(serde_json::from_str::<Dialect>(r#"{"colour": "1"}"#).is_err());
         dialect.set("Past_End=NOT-FOUND").expect("a valid choice");
         assert!(dialect.is(Point::PastEnd, "not-found"));

@@ -40,6 +40,8 @@ pub(crate) use environment::address_from_env;
 pub(crate) use guard::{ActiveGuard, breaks_line, refuse, shown};
 pub(crate) use raw::raw;
 pub(crate) use request::body::{FileSource, Piece};
-pub(crate) use request::{Payload, RequestBody, named_request, payload, request_type, write_json};
+pub(crate) use request::{
+    Payload, RequestBody, named_request, payload, request_type, update_request, write_json,
+};
 pub(crate) use response::{FromResponse, Received};
 pub(crate) use shared::Shared;

@@ -4,13 +4,19 @@
 use chrono::{DateTime, NaiveDateTime, Utc};
 use serde_json::{Map, Value};
 
+use crate::words::WORDS;
+
 pub(crate) type Fields = Map<String, Value>;
 
 /// A name without case, separators and namespace: `signingSecret`, `signing_secret`,
 /// `SigningSecret` and `ex:signingSecret` are the same name.
 pub(crate) fn plain(name: &str) -> String {
-    let own = name.rsplit(':').next().unwrap_or(name);
-    own.chars()
+    letters(name.rsplit(':').next().unwrap_or(name))
+}
+
+/// A text without case, spaces and punctuation.
+pub(crate) fn letters(text: &str) -> String {
+    text.chars()
         .filter(|letter| letter.is_alphanumeric())
         .map(|letter| letter.to_ascii_lowercase())
         .collect()
@@ -25,7 +31,7 @@ pub(crate) fn find<'a>(fields: &'a Fields, names: &[&str]) -> Option<(&'a String
     })
 }
 
-/// As [`find`], also in the objects inside, up to `levels` deep.
+/// Like [`find`], also in the objects inside, up to `levels` deep.
 pub(crate) fn find_within<'a>(
     fields: &'a Fields,
     names: &[&str],
@@ -43,22 +49,32 @@ pub(crate) fn find_within<'a>(
         .find_map(|inner| find_within(inner, names, levels - 1))
 }
 
+/// The value of a field that a dialect names: by its name, or by the way to it, as in
+/// `event-data.event`.
+pub(crate) fn at<'a>(fields: &'a Fields, path: &str) -> Option<&'a Value> {
+    if let Some((_, value)) = find(fields, &[&plain(path)]) {
+        return Some(value);
+    }
+    let (outer, rest) = path.split_once('.')?;
+    let (_, outer) = find(fields, &[&plain(outer)])?;
+    at(outer.as_object()?, rest)
+}
+
 /// Whether a field is named like the list of what failed, beside that of what did not: `errors`,
 /// `failed`, `fail_list`, `rejected`.
 pub(crate) fn is_of_failures(name: &str) -> bool {
-    const WORDS: [&str; 5] = ["error", "fail", "reject", "refus", "invalid"];
     let name = plain(name);
-    WORDS.iter().any(|word| name.contains(word))
+    WORDS.of_failures.iter().any(|word| name.contains(word))
 }
 
 /// Whether the response to a batch says that some of its emails were accepted: by their list, by their
 /// number, or by a word such as `partial_failure`.
 pub(crate) fn counts_accepted(fields: &Fields) -> bool {
-    const WORDS: [&str; 4] = ["accept", "succe", "sent", "queued"];
     const STATES: [&str; 5] = ["code", "status", "error", "type", "result"];
     fields.iter().any(|(name, value)| {
         let name = plain(name);
-        let is_of_accepted = WORDS.iter().any(|word| name.contains(word)) && !is_of_failures(&name);
+        let is_of_accepted =
+            WORDS.of_accepted.iter().any(|word| name.contains(word)) && !is_of_failures(&name);
         match value {
             Value::Object(inner) => counts_accepted(inner),
             Value::Array(items) => is_of_accepted && !items.is_empty(),

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use crate::decode::{DecodeError, Extra, Resource, read_object};
 use crate::dialect::{Dialect, Point};
 use crate::fields::{Fields, find_within, flag, is_nothing, is_of_failures, plain, whole_number};
+use crate::words::WORDS;
 
 /// A list of resources, with paging information if the response contains any.
 ///
@@ -47,6 +48,8 @@ pub(crate) struct More {
     pub(crate) cursor: Option<Cursor>,
     /// The number of the next page.
     pub(crate) page: Option<u64>,
+    /// The number of the items up to here, if the list counts them.
+    pub(crate) offset: Option<Cursor>,
 }
 
 /// Where a list goes on, and the query parameter that takes it.
@@ -144,7 +147,7 @@ pub(crate) fn read_list<T: Resource>(
     read_list_by(value, headers, dialect, |item| read_object(item, dialect))
 }
 
-/// As [`read_list`], with a reader of the items.
+/// Like [`read_list`], with a reader of the items.
 pub(crate) fn read_list_by<T>(
     value: Value,
     headers: &HeaderMap,
@@ -163,40 +166,33 @@ pub(crate) fn read_list_by<T>(
         named.find_map(|name| whole_number(find_within(&beside, &[name], DEPTH)?))
     };
     let header = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse().ok();
-    let total = number(&[
-        "total",
-        "totalcount",
-        "totalitems",
-        "totalelements",
-        "totalresults",
-        "totalsize",
-        "totalrecords",
-        "recordstotal",
-        "totalentries",
-        "totalhits",
-    ]);
+    let total = number(&WORDS.totals);
     // Some mean the items of this page.
     let counted = || number(&["count"]).filter(|total| *total > count);
     Ok(List {
-        page: number(&[
-            "page",
-            "currentpage",
-            "pagenumber",
-            "pageindex",
-            "number",
-            "current",
-        ]),
-        page_size: number(&["pagesize", "perpage", "limit"]),
+        page: number(&WORDS.page_numbers),
+        page_size: number(&WORDS.page_sizes),
         total: total
             .or_else(counted)
             .or_else(|| header("x-total-count"))
             .or_else(|| header("x-total"))
             .or_else(|| total_of_range(headers)),
-        total_pages: number(&["totalpages", "pagecount", "lastpage", "pages", "last"])
-            .or_else(|| header("x-total-pages")),
-        more: read_more(&beside, headers, dialect),
+        total_pages: number(&WORDS.page_counts).or_else(|| header("x-total-pages")),
+        more: read_more(&beside, count, headers, dialect),
         items: items.into_iter().map(read).collect(),
         extra: Extra(beside),
+    })
+}
+
+/// Where a list goes on that says where its part begins: `{"offset": 0, "limit": 10, "total": 17}`.
+fn next_offset(beside: &Fields, count: u64) -> Option<Cursor> {
+    let named = fields_named(beside, &WORDS.offsets, DEPTH);
+    named.into_iter().find_map(|(name, value)| {
+        let next = whole_number(value)?.checked_add(count)?;
+        Some(Cursor {
+            parameter: name.clone(),
+            value: next.to_string(),
+        })
     })
 }
 
@@ -209,37 +205,20 @@ fn total_of_range(headers: &HeaderMap) -> Option<u64> {
 /// How deep the paging fields may be inside the fields beside the items.
 const DEPTH: u32 = 3;
 
-fn read_more(beside: &Fields, headers: &HeaderMap, dialect: &Dialect) -> More {
-    const FLAGS: [&str; 15] = [
-        "hasmore",
-        "morepages",
-        "hasmorepages",
-        "hasnext",
-        "hasnextpage",
-        "more",
-        "moreavailable",
-        "istruncated",
-        "truncated",
-        "incomplete",
-        "hasmoreitems",
-        "hasmoreresults",
-        "moreresults",
-        "moreresultsavailable",
-        "moredataindicator",
-    ];
-    const LAST: [&str; 3] = ["islast", "islastpage", "last"];
-    let is_last = || find_within(beside, &LAST, DEPTH)?.as_bool();
+fn read_more(beside: &Fields, count: u64, headers: &HeaderMap, dialect: &Dialect) -> More {
+    let is_last = || find_within(beside, &WORDS.last_flags, DEPTH)?.as_bool();
     // Deeper, it may be what is left of a rate limit.
     let remaining = || find_within(beside, &["remaining"], 0).and_then(whole_number);
     let mut more = More {
-        said: find_within(beside, &FLAGS, DEPTH)
+        said: find_within(beside, &WORDS.more_flags, DEPTH)
             .and_then(flag)
             .or_else(|| is_last().map(|last| !last))
             .or_else(|| remaining().map(|count| count > 0)),
         link: link_header(headers),
+        offset: next_offset(beside, count),
         ..More::default()
     };
-    let next = next_fields(beside, DEPTH);
+    let next = fields_named(beside, &WORDS.next_fields, DEPTH);
     for (name, value) in &next {
         match value {
             Value::String(text) if is_url(text) => {
@@ -278,36 +257,20 @@ fn read_more(beside: &Fields, headers: &HeaderMap, dialect: &Dialect) -> More {
     more
 }
 
-/// The plain names of fields that tell where a list goes on.
-const NEXT: [&str; 17] = [
-    "next",
-    "nexturl",
-    "nexturi",
-    "nextlink",
-    "nexthref",
-    "nextpageurl",
-    "nextpagelink",
-    "odatanextlink",
-    "nextpage",
-    "nextcursor",
-    "nextpagetoken",
-    "nexttoken",
-    "nextpagecursor",
-    "continuationtoken",
-    "endcursor",
-    "after",
-    "nextoffset",
-];
-
-fn next_fields(fields: &Fields, levels: u32) -> Vec<(&String, &Value)> {
-    let mut found: Vec<(&String, &Value)> = Vec::new();
+/// The fields with these plain names that have a value, and links of the relation `next`.
+fn fields_named<'a>(
+    fields: &'a Fields,
+    names: &[&str],
+    levels: u32,
+) -> Vec<(&'a String, &'a Value)> {
+    let mut found = Vec::new();
     for (name, value) in fields {
-        if NEXT.contains(&plain(name).as_str()) && !is_nothing(value) {
+        if names.contains(&plain(name).as_str()) && !is_nothing(value) {
             found.push((name, value));
         } else if let Value::Object(inner) = value
             && levels > 0
         {
-            found.extend(next_fields(inner, levels - 1));
+            found.extend(fields_named(inner, names, levels - 1));
         } else if let Value::Array(links) = value
             && plain(name) == "links"
         {
@@ -321,7 +284,7 @@ fn next_fields(fields: &Fields, levels: u32) -> Vec<(&String, &Value)> {
 fn names_no_next(fields: &Fields, levels: u32) -> bool {
     fields.iter().any(|(name, value)| match value {
         Value::Object(inner) => levels > 0 && names_no_next(inner, levels - 1),
-        value => is_nothing(value) && NEXT.contains(&plain(name).as_str()),
+        value => is_nothing(value) && WORDS.next_fields.contains(&plain(name).as_str()),
     })
 }
 
@@ -393,7 +356,11 @@ pub(crate) type Found = (Vec<Value>, Map<String, Value>);
 /// Returns the items of the response's array, and the fields beside it. The array is, in this
 /// order: the response itself; the one in the `pinned` field; the only array in the object, or the
 /// one with a usual name; the same in an object inside. `null` in its place is an empty list.
-pub(crate) fn find_array(value: Value, pinned: Option<&str>) -> Result<Found, DecodeError> {
+pub(crate) fn find_array(mut value: Value, pinned: Option<&str>) -> Result<Found, DecodeError> {
+    if let Some(items) = pinned.and_then(|path| take_at(&mut value, path)) {
+        let beside = value.as_object_mut().map(std::mem::take);
+        return Ok((items, beside.unwrap_or_default()));
+    }
     let mut beside = match value {
         Value::Array(items) => return Ok((items, Map::new())),
         Value::Null => return Ok((Vec::new(), Map::new())),
@@ -411,6 +378,18 @@ pub(crate) fn find_array(value: Value, pinned: Option<&str>) -> Result<Found, De
         return Ok((Vec::new(), beside));
     }
     Err(DecodeError(NO_LIST.to_owned()))
+}
+
+/// Takes the array at the end of a way such as `result.rows`.
+fn take_at(value: &mut Value, path: &str) -> Option<Vec<Value>> {
+    let (outer, name) = path.rsplit_once('.')?;
+    let outer = value.pointer_mut(&format!("/{}", outer.replace('.', "/")))?;
+    let outer = outer.as_object_mut()?;
+    outer.get(name)?.as_array()?;
+    match outer.remove(name)? {
+        Value::Array(items) => Some(items),
+        _ => None,
+    }
 }
 
 /// The only item of a list that is written as an object, as translations from XML do:
@@ -491,27 +470,10 @@ fn take_within(
     Ok(found)
 }
 
-/// The plain names of fields that usually hold the items.
-const ITEMS: [&str; 13] = [
-    "data",
-    "items",
-    "results",
-    "records",
-    "audiences",
-    "contacts",
-    "domains",
-    "webhooks",
-    "endpoints",
-    "webhookendpoints",
-    "emails",
-    "list",
-    "values",
-];
-
 fn is_list_name(name: &str, pinned: Option<&str>) -> bool {
     match pinned {
         Some(pinned) => name == pinned,
-        None => ITEMS.contains(&plain(name).as_str()),
+        None => WORDS.list_names.contains(&plain(name).as_str()),
     }
 }
 
@@ -519,11 +481,11 @@ fn take_array(
     fields: &mut Fields,
     pinned: Option<&str>,
 ) -> Result<Option<Vec<Value>>, DecodeError> {
-    const BESIDE: [&str; 4] = ["links", "warnings", "included", "messages"];
     let is_list = |(name, value): &(&String, &Value)| match pinned {
         Some(pinned) => name.as_str() == pinned && value.is_array(),
         None => {
-            let is_beside = BESIDE.contains(&plain(name).as_str()) || is_of_failures(name);
+            let is_beside =
+                WORDS.beside_items.contains(&plain(name).as_str()) || is_of_failures(name);
             value.is_array() && !is_beside
         }
     };
@@ -535,7 +497,8 @@ fn take_array(
     let name = match names[..] {
         [] => return Ok(None),
         [only] => only,
-        _ => ITEMS
+        _ => WORDS
+            .list_names
             .iter()
             .find_map(|usual| names.iter().find(|name| plain(name) == *usual))
             .ok_or_else(|| {

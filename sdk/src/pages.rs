@@ -177,7 +177,8 @@ debug_fields!(ListStream<T>: page_size);
 enum Next {
     #[default]
     First,
-    Page(u64),
+    /// A number, and the offset, if the list names one: most services take only one of them.
+    Page(u64, Option<Cursor>),
     Cursor(Cursor),
     /// A link, and the number of the page if the link leads elsewhere.
     Link(String, Option<u64>),
@@ -188,7 +189,13 @@ impl Next {
     fn apply<T>(&self, call: Call<List<T>>, page_size: Option<u64>) -> Option<Call<List<T>>> {
         let call = match self {
             Self::First => call,
-            Self::Page(page) => call.with_query("page", page),
+            Self::Page(page, offset) => {
+                let call = call.with_query("page", page);
+                match offset {
+                    Some(offset) => call.with_query(&offset.parameter, &offset.value),
+                    None => call,
+                }
+            }
             Self::Cursor(cursor) => call.with_query(&cursor.parameter, &cursor.value),
             Self::Link(link, page) => match (call.path_of(link), page) {
                 (Some(path), _) => return Some(call.with_path(path)),
@@ -246,7 +253,7 @@ impl Paginator {
 
     /// Whether a page that does not exist is the end of the list.
     fn may_have_ended(&self) -> bool {
-        matches!(self.next, Next::Page(_)) && !self.says_more && !self.lacks_items()
+        matches!(self.next, Next::Page(..)) && !self.says_more && !self.lacks_items()
     }
 
     fn lacks_items(&self) -> bool {
@@ -329,7 +336,7 @@ impl Paginator {
             (None, Some(cursor)) => (Next::Cursor(cursor), None),
             (None, None) => {
                 let page = more.page.unwrap_or(following);
-                (Next::Page(page), Some(page))
+                (Next::Page(page, more.offset), Some(page))
             }
         };
     }
@@ -372,7 +379,7 @@ mod tests {
         let mut ids = Vec::new();
         for asked in 1.. {
             let number = match paginator.next {
-                Next::Page(number) => Some(number),
+                Next::Page(number, _) => Some(number),
                 _ => None,
             };
             let page = server(number);

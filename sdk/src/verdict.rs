@@ -10,6 +10,7 @@ use crate::decode::read_fields;
 use crate::dialect::{Dialect, Point};
 use crate::email::email_record::EmailRecord;
 use crate::fields::{Fields, find, flag, integer, is_nothing, plain};
+use crate::words::WORDS;
 
 /// What a response says about an email.
 pub(crate) enum Verdict {
@@ -44,14 +45,6 @@ pub(crate) fn judge(fields: &Fields, headers: &HeaderMap, dialect: &Dialect) -> 
 
 /// The id in the dialect's header, or in the URL of `Location` or a header like it.
 fn id_in_headers(headers: &HeaderMap, dialect: &Dialect) -> Option<String> {
-    const USUAL: [&str; 5] = [
-        "x-message-id",
-        "x-email-id",
-        "message-id",
-        "x-resource-id",
-        "x-id",
-    ];
-    const URLS: [&str; 3] = ["location", "operation-location", "content-location"];
     let text = |name: &str| {
         let text = headers.get(name)?.to_str().ok()?.trim();
         (!text.is_empty()).then(|| text.to_owned())
@@ -59,7 +52,7 @@ fn id_in_headers(headers: &HeaderMap, dialect: &Dialect) -> Option<String> {
     let place = dialect.pinned(Point::IdPlace);
     let named = || text(dialect.choice(Point::IdHeader));
     let in_url = |of_an_email: bool| {
-        let mut urls = URLS.iter().filter_map(|name| text(name));
+        let mut urls = WORDS.id_urls.iter().filter_map(|name| text(name));
         urls.find_map(|url| last_segment(&url, of_an_email))
     };
     match place {
@@ -75,7 +68,7 @@ fn id_in_headers(headers: &HeaderMap, dialect: &Dialect) -> Option<String> {
         Some("location") => in_url(false),
         Some(_) => None,
         None => named()
-            .or_else(|| USUAL.iter().find_map(|name| text(name)))
+            .or_else(|| WORDS.id_headers.iter().find_map(|name| text(name)))
             .or_else(|| in_url(true)),
     }
 }
@@ -85,7 +78,7 @@ fn last_segment(url: &str, of_an_email: bool) -> Option<String> {
     let path = url.split(['?', '#']).next()?.trim_end_matches('/');
     let (parent, id) = path.rsplit_once('/')?;
     let parent = parent.rsplit('/').next()?.to_ascii_lowercase();
-    let is_of_an_email = ["email", "emails", "message", "messages"].contains(&parent.as_str());
+    let is_of_an_email = matches!(parent.as_str(), "email" | "emails" | "message" | "messages");
     if id.is_empty() || (of_an_email && !is_of_an_email) {
         return None;
     }
@@ -122,7 +115,7 @@ pub(crate) fn reports_failure(fields: &Fields) -> bool {
     names_failure(fields) || result_code(fields) == Some(ResultCode::Failure)
 }
 
-/// As [`reports_failure`], of fields beside a list, where a code may be of anything.
+/// Like [`reports_failure`], of fields beside a list, where a code may be of anything.
 pub(crate) fn names_failure(fields: &Fields) -> bool {
     is_refused(fields)
         || has_error(fields)
@@ -154,7 +147,7 @@ pub(crate) fn says_success(fields: &Fields) -> bool {
             // SOAP has a header in an envelope.
             _ if value.is_object() => value.as_object().is_some_and(says_success),
             _ => {
-                let is_assent = ASSENTS.contains(&name.as_str()) || is_success_word(&name);
+                let is_assent = WORDS.assents.contains(&name.as_str()) || is_success_word(&name);
                 is_assent && flag(value) == Some(true)
             }
         }
@@ -162,21 +155,7 @@ pub(crate) fn says_success(fields: &Fields) -> bool {
 }
 
 fn is_success_word(text: &str) -> bool {
-    const WORDS: [&str; 12] = [
-        "ok",
-        "success",
-        "succeeded",
-        "successful",
-        "done",
-        "accepted",
-        "created",
-        "updated",
-        "deleted",
-        "removed",
-        "cancelled",
-        "canceled",
-    ];
-    WORDS.contains(&plain(text).as_str())
+    WORDS.success_words.contains(&plain(text).as_str())
 }
 
 /// Whether a field says that the request was not successful.
@@ -205,7 +184,7 @@ pub(crate) enum ResultCode {
 /// `None` if the body has no code, or has a result beside it, such as a resource with a code of its
 /// own.
 pub(crate) fn result_code(fields: &Fields) -> Option<ResultCode> {
-    let (_, code) = find(fields, &RESULT_CODES)?;
+    let (_, code) = find(fields, &WORDS.result_codes)?;
     if fields.iter().any(|(name, value)| is_result(name, value)) {
         return None;
     }
@@ -224,18 +203,6 @@ pub(crate) fn result_code(fields: &Fields) -> Option<ResultCode> {
     })
 }
 
-/// The plain names of fields with the code of a result.
-const RESULT_CODES: [&str; 8] = [
-    "code",
-    "errcode",
-    "errno",
-    "resultcode",
-    "returncode",
-    "retcode",
-    "ret",
-    "statuscode",
-];
-
 /// Whether a field is more than what an envelope has: it holds something, or names something.
 fn is_result(name: &str, value: &Value) -> bool {
     match value {
@@ -245,53 +212,13 @@ fn is_result(name: &str, value: &Value) -> bool {
     }
 }
 
-/// The plain names of flags that say that a request was successful.
-const ASSENTS: [&str; 8] = [
-    "success",
-    "ok",
-    "accepted",
-    "succeeded",
-    "successful",
-    "issuccess",
-    "isok",
-    "isaccepted",
-];
-
 fn is_denied(name: &str, value: &Value) -> bool {
-    const DENIALS: [&str; 9] = [
-        "rejected",
-        "refused",
-        "discarded",
-        "dropped",
-        "blocked",
-        "suppressed",
-        "failed",
-        "iserror",
-        "haserrors",
-    ];
-    let is_denial = DENIALS.contains(&name) && *value == Value::Bool(true);
-    is_denial || ASSENTS.contains(&name) && flag(value) == Some(false)
+    let is_denial = WORDS.denials.contains(&name) && *value == Value::Bool(true);
+    is_denial || WORDS.assents.contains(&name) && flag(value) == Some(false)
 }
 
 fn is_error(name: &str, value: &Value) -> bool {
-    const ERRORS: [&str; 15] = [
-        "error",
-        "errors",
-        "errcode",
-        "errno",
-        "errorcode",
-        "errormessage",
-        "errordescription",
-        "errordetail",
-        "errordetails",
-        "errortype",
-        "exception",
-        "fault",
-        "faultcode",
-        "faultstring",
-        "violations",
-    ];
-    ERRORS.contains(&name) && says_something(value)
+    WORDS.error_names.contains(&name) && says_something(value)
 }
 
 /// An accepted email must not be sent again because of `"error": ""` or `"ErrorCode": 0`.
@@ -311,29 +238,7 @@ fn says_something(value: &Value) -> bool {
 /// Whether a field that holds a status holds one of a failure: a number from 400 on, a negative one,
 /// or a word.
 fn is_failing_status(name: &str, value: &Value) -> bool {
-    const STATUSES: [&str; 20] = [
-        "status",
-        "statuscode",
-        "statustext",
-        "httpstatus",
-        "httpstatuscode",
-        "httpcode",
-        "responsecode",
-        "responsestatus",
-        "code",
-        "state",
-        "result",
-        "resultcode",
-        "retcode",
-        "returncode",
-        "ret",
-        "outcome",
-        "deliverystatus",
-        "emailstatus",
-        "messagestatus",
-        "lastevent",
-    ];
-    if !STATUSES.contains(&name) {
+    if !WORDS.status_names.contains(&name) {
         // `{"object": "error"}`
         return matches!(name, "object" | "type" | "kind") && value.as_str() == Some("error");
     }
@@ -350,36 +255,6 @@ fn is_failing_status(name: &str, value: &Value) -> bool {
 
 /// Whether a word, or a number with a phrase as in `422 Unprocessable`, says that something failed.
 fn is_failing_word(text: &str) -> bool {
-    const WORDS: [&str; 28] = [
-        "error",
-        "errored",
-        "fail",
-        "failed",
-        "failure",
-        "rejected",
-        "reject",
-        "refused",
-        "invalid",
-        "denied",
-        "declined",
-        "dropped",
-        "suppressed",
-        "blocked",
-        "bounced",
-        "bounce",
-        "undeliverable",
-        "undelivered",
-        "discarded",
-        "aborted",
-        "forbidden",
-        "unauthorized",
-        "blacklisted",
-        "unaccepted",
-        "unsuccessful",
-        "complained",
-        "cancelled",
-        "canceled",
-    ];
     let first = text.split_whitespace().next().unwrap_or_default();
     if first.parse::<u64>().is_ok_and(|number| number >= 400) {
         return true;
@@ -387,22 +262,12 @@ fn is_failing_word(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     let mut words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
     let is_denial = text.starts_with("no_") || text.starts_with("no ");
-    !is_denial && words.any(|word| WORDS.contains(&word))
+    !is_denial && words.any(|word| WORDS.failing_words.contains(&word))
 }
 
 /// Fields with what the request had, which the service may send back, and links.
 fn is_content(name: &str) -> bool {
-    const CONTENT: [&str; 8] = [
-        "links",
-        "tags",
-        "headers",
-        "variables",
-        "metadata",
-        "attachments",
-        "customdata",
-        "customargs",
-    ];
-    CONTENT.contains(&plain(name).as_str())
+    WORDS.content_fields.contains(&plain(name).as_str())
 }
 
 #[cfg(test)]

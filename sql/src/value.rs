@@ -13,7 +13,7 @@ use crate::{Error, ErrorKind};
 /// A parameter or a column. PostgreSQL returns integers and bytes as text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Of a text.
+    /// A null of type text.
     Null,
     /// A number.
     Int(i64),

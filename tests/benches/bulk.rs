@@ -8,7 +8,12 @@
 //!
 //! The sandbox is a process of its own, on the same machine.
 
-#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark")]
+#![expect(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a benchmark"
+)]
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -27,6 +32,10 @@ use tokio_postgres::{Config, NoTls};
 #[expect(dead_code, reason = "tests use the rest")]
 #[path = "../../webhook-inbox/tests/it/server.rs"]
 mod server;
+#[path = "../../webhook-inbox/benches/table/mod.rs"]
+mod table;
+
+use table::Table;
 
 const SVC: &str = env!("CARGO_BIN_EXE_svc-under-test");
 const KEY: &str = "mk_test_sandbox";
@@ -34,37 +43,22 @@ const KEY: &str = "mk_test_sandbox";
 const CONCURRENCY: usize = 4;
 
 fn main() {
-    let number = |arg: String| arg.parse::<usize>().ok();
-    let rows = std::env::args().find_map(number).unwrap_or(1_000_000);
+    let rows = table::count().unwrap_or(1_000_000);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .unwrap();
-    let mut table = Table(String::new());
+    let mut table = Table::default();
     runtime.block_on(async {
         library(rows, &mut table).await;
         command_line(rows, &mut table);
         workers((rows / 25).clamp(1_000, 40_000), &mut table).await;
     });
-    table.write();
-}
-
-/// What was measured, the result, and its limit.
-struct Table(String);
-
-impl Table {
-    fn row(&mut self, what: &str, result: &str, limit: &str) {
-        let row = format!("| {what} | {result} | {limit} |\n");
-        print!("{row}");
-        self.0.push_str(&row);
-    }
-
-    fn write(&self) {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/README.md");
-        let text = std::fs::read_to_string(path).unwrap();
-        let (before, _) = text.split_once("|---|").unwrap();
-        std::fs::write(path, format!("{before}|---|---|---|\n{}", self.0)).unwrap();
-    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/README.md");
+    table.write(
+        path,
+        "SVC_TEST_POSTGRES=1 cargo bench -p svc-tests --bench bulk",
+    );
 }
 
 fn seconds(since: Instant) -> f64 {
@@ -92,12 +86,8 @@ async fn library(rows: usize, table: &mut Table) {
     let sender = BulkSend::new(&bench.client).concurrency(CONCURRENCY);
     sender.run(&ledger, &send.id, render).await.unwrap();
     let rate = rows as f64 / seconds(start);
-    let result = format!("{:.2} ({rate:.0} and {bare:.0} a second)", rate / bare);
-    table.row(
-        "sent, against a bare loop of `send_batch`",
-        &result,
-        "≥ 0.85",
-    );
+    let what = "sent, against a bare loop of `send_batch`";
+    table.ratio(what, rate, bare, "0.85");
 }
 
 async fn store(ledger: &Ledger, rows: usize) -> NewSend {

@@ -7,6 +7,7 @@
 //! ```
 #![expect(
     clippy::unwrap_used,
+    clippy::print_stderr,
     clippy::print_stdout,
     reason = "a benchmark prints, and panics when it fails"
 )]
@@ -30,52 +31,59 @@ mod proxy;
 #[expect(dead_code, reason = "tests use the rest")]
 #[path = "../tests/it/server.rs"]
 mod server;
+mod table;
+
+use table::Table;
 
 const WORKERS: usize = 4;
 const SLOTS: usize = 8;
 
 #[tokio::main]
 async fn main() {
-    let number = |arg: String| arg.parse::<usize>().ok();
-    let old = std::env::args().find_map(number).unwrap_or(1_000_000);
+    let old = table::count().unwrap_or(1_000_000);
     let server = server::Server::shared().await;
     let config = server.expect("SVC_TEST_POSTGRES=1").database().await;
     let directory = tempfile::tempdir().unwrap();
     let mut table = Table::default();
 
     let near = postgres(&config, 8000).await;
-    table.ratio(
-        "handled a second, PostgreSQL, 4 workers",
-        near.handled,
-        "0.7",
-    );
+    near.handled
+        .show("handled a second, PostgreSQL, 4 workers", "0.7", &mut table);
     let proxy = proxy::Proxy::start(&config, Duration::from_micros(2500));
     let slow = postgres(&proxy.config(&config), 2000).await;
-    let name = "the same with 5 ms to the database";
-    table.ratio(name, slow.handled, "0.7");
+    slow.handled
+        .show("the same with 5 ms to the database", "0.7", &mut table);
     let sqlite = sqlite(&directory.path().join("app.db"), 2000).await;
-    table.ratio("handled a second, SQLite", sqlite.handled, "0.8");
-    table.ratio("accepted a second, PostgreSQL", near.accepted, "0.9");
-    table.ratio("accepted a second, SQLite", sqlite.accepted, "1.2");
+    sqlite
+        .handled
+        .show("handled a second, SQLite", "0.8", &mut table);
+    near.accepted
+        .show("accepted a second, PostgreSQL", "0.9", &mut table);
+    sqlite
+        .accepted
+        .show("accepted a second, SQLite", "1.2", &mut table);
 
-    let [inbox, plain] = latency(&config, 3000)
-        .await
-        .map(|took| format!("{took:.1?}"));
-    let name = "p99 until the end of the handler, at 300 a second";
-    table.row(name, [&inbox, &plain, "", "≤ 3 ms"]);
+    let [inbox, plain] = latency(&config, 3000).await;
+    let took = format!("{inbox:.1?} (plain SQL {plain:.1?})");
+    table.row(
+        "p99 until the end of the handler, at 300 a second",
+        &took,
+        "≤ 3 ms",
+    );
 
     let many = beside(&config, old).await;
     let megabytes = format!("{} MB", many.bytes / 1_000_000);
     let limit = format!("≤ {} MB", 600 * old / 1_000_000);
-    let name = format!("{old} deliveries of 440 bytes that wait");
-    table.row(&name, [&megabytes, "", "", &limit]);
-    let rate = Pair {
+    let name = format!("the table with {old} deliveries of 440 bytes that were handled");
+    table.row(&name, &megabytes, &limit);
+    let beside = Pair {
         inbox: many.rate,
         plain: near.handled.inbox,
     };
     let name = format!("handled a second beside {old} old ones, against without them");
-    table.ratio(&name, rate, "1");
-    table.write();
+    beside.show(&name, "1", &mut table);
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/README.md");
+    table.write(path, "SVC_TEST_POSTGRES=1 cargo bench -p svc-webhook-inbox");
 }
 
 /// Results a second.
@@ -85,33 +93,15 @@ struct Pair {
     plain: f64,
 }
 
+impl Pair {
+    fn show(self, name: &str, at_least: &str, table: &mut Table) {
+        table.ratio(name, self.inbox, self.plain, at_least);
+    }
+}
+
 struct Rates {
     accepted: Pair,
     handled: Pair,
-}
-
-#[derive(Default)]
-struct Table(String);
-
-impl Table {
-    fn ratio(&mut self, name: &str, rates: Pair, at_least: &str) {
-        let [inbox, plain] = [rates.inbox, rates.plain].map(|rate| format!("{rate:.0}"));
-        let ratio = format!("{:.2}", rates.inbox / rates.plain);
-        self.row(name, [&inbox, &plain, &ratio, at_least]);
-    }
-
-    fn row(&mut self, name: &str, columns: [&str; 4]) {
-        let row = format!("| {name} | {} |\n", columns.join(" | "));
-        print!("{row}");
-        self.0.push_str(&row);
-    }
-
-    fn write(&self) {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/README.md");
-        let text = std::fs::read_to_string(path).unwrap();
-        let (before, _) = text.split_once("|---|").unwrap();
-        std::fs::write(path, format!("{before}|---|---|---|---|---|\n{}", self.0)).unwrap();
-    }
 }
 
 fn rate(count: usize, since: Instant) -> f64 {
@@ -326,26 +316,28 @@ struct Beside {
     rate: f64,
 }
 
-/// The size of so many rows, and how quick others are handled beside them, once they were handled.
+/// The size of the table with so many deliveries that were handled, and how quick others are beside them.
 async fn beside(config: &Config, old: usize) -> Beside {
     const NEW: usize = 8000;
     let pools = [(); WORKERS].map(|()| pool(config, SLOTS + 2));
     let inboxes = create(&pools).await;
     let client = pools[0].get().await.unwrap();
+    // In parts, as they arrive: the space of what was handled is used again.
+    let part = old.div_ceil(20);
     let insert = format!(
         "INSERT INTO webhook_inbox (key, service, event, body, received_at) \
          SELECT 'email:email.bounced:' || gen_random_uuid(), 'email', 'email.bounced', \
-         convert_to(repeat('x', 440), 'UTF8'), 1795000000000 FROM generate_series(1, {old})"
+         convert_to(repeat('x', 440), 'UTF8'), 1795000000000 FROM generate_series(1, {part})"
     );
-    client.batch_execute(&insert).await.unwrap();
+    let handle = "UPDATE webhook_inbox SET status = 'done', body = '', ended_at = 1795000000000 + id \
+                  WHERE status = 'pending'";
+    for _ in 0..20 {
+        for statement in [&insert, handle, "VACUUM ANALYZE webhook_inbox"] {
+            client.batch_execute(statement).await.unwrap();
+        }
+    }
     let size = "SELECT pg_total_relation_size('webhook_inbox')";
     let bytes: i64 = client.query_one(size, &[]).await.unwrap().get(0);
-    for done in [
-        "UPDATE webhook_inbox SET status = 'done', body = '', ended_at = 1795000000000 + id",
-        "VACUUM ANALYZE webhook_inbox",
-    ] {
-        client.batch_execute(done).await.unwrap();
-    }
     drop(client);
 
     let deliveries = Arc::new((0..NEW).map(delivery).collect::<Vec<_>>());

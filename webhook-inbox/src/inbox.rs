@@ -42,12 +42,12 @@ pub(crate) struct Signals {
     pub(crate) alone: Arc<RwLock<()>>,
 }
 
-/// Of whom a delivery may be due.
+/// The tenants that may have a delivery due.
 #[derive(Default)]
 pub(crate) struct News {
     /// Empty for deliveries without a scope.
     pub(crate) tenants: BTreeSet<String>,
-    /// Of anybody.
+    /// Anybody may have one.
     pub(crate) all: bool,
 }
 

@@ -56,26 +56,26 @@ impl Select {
         }
     }
 
-    /// Those of one tenant or scope. The empty text selects those without.
+    /// Selects one tenant or scope. The empty text selects deliveries without one.
     pub fn tenant(mut self, tenant: impl Into<String>) -> Self {
         self.tenant = Some(tenant.into());
         self
     }
 
-    /// Those of one event, such as `email.bounced`.
+    /// Selects one event, such as `email.bounced`.
     pub fn event(mut self, event: impl Into<String>) -> Self {
         self.event = Some(event.into());
         self
     }
 
-    /// Those with these numbers in the table: `7..=7` is one.
+    /// Selects by number in the table: `7..=7` is one delivery.
     pub fn ids(mut self, ids: impl RangeBounds<i64>) -> Self {
         self.first_id = first(ids.start_bound());
         self.last_id = last(ids.end_bound());
         self
     }
 
-    /// Those that were accepted at these times, by the clock of the database.
+    /// Selects by the time of acceptance, by the clock of the database.
     pub fn received(mut self, times: impl RangeBounds<SystemTime>) -> Self {
         self.from = first(times.start_bound().map(|time| millis_of(*time)).as_ref());
         self.to = last(times.end_bound().map(|time| millis_of(*time)).as_ref());
@@ -119,7 +119,7 @@ fn millis_of(time: SystemTime) -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// What waits, of one tenant.
+/// The deliveries of one tenant that wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Backlog {

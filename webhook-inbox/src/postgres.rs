@@ -102,11 +102,8 @@ impl Worker<Pool> {
     where
         F: AsyncFn(&Transaction<'_>, &Job) -> Result<(), BoxError> + Send + 'static,
     {
-        self.work(async move |worker: &Self, job| {
-            let write = async |tx: &Transaction<'_>| handler(tx, &job).await;
-            transaction(worker, &job, write).await
-        })
-        .await
+        let commit = async move |tx: &Transaction<'_>, job: &Job, ()| handler(tx, job).await;
+        self.run_prepared(async |_| Ok(()), commit).await
     }
 
     /// Runs `prepare`, and then `commit` with its result, for each delivery, until

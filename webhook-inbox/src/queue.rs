@@ -80,7 +80,7 @@ pub(crate) struct Position {
     pub(crate) id: i64,
 }
 
-/// What waits in the table.
+/// The deliveries that wait in the table.
 #[derive(Default)]
 pub(crate) struct Survey {
     pub(crate) tenants: Vec<String>,

@@ -107,12 +107,8 @@ impl Worker<Sqlite> {
     where
         F: Fn(&Transaction<'_>, &Job) -> Result<(), BoxError> + Send + Sync + 'static,
     {
-        let handler = Arc::new(handler);
-        self.work(async move |worker: &Self, job| {
-            let handler = handler.clone();
-            transaction(worker, job, move |tx, job| handler(tx, job)).await
-        })
-        .await
+        let commit = move |tx: &Transaction<'_>, job: &Job, ()| handler(tx, job);
+        self.run_prepared(async |_| Ok(()), commit).await
     }
 
     /// Runs `prepare`, and then `commit` with its result, for each delivery, until

@@ -105,11 +105,9 @@ impl Worker<PgPool> {
     where
         F: AsyncFn(&mut Transaction<'_, Postgres>, &Job) -> Result<(), BoxError> + Send + 'static,
     {
-        self.work(async move |worker: &Self, job| {
-            let write = async |tx: &mut Transaction<'_, Postgres>| handler(tx, &job).await;
-            transaction(worker, &job, write).await
-        })
-        .await
+        let commit =
+            async move |tx: &mut Transaction<'_, Postgres>, job: &Job, ()| handler(tx, job).await;
+        self.run_prepared(async |_| Ok(()), commit).await
     }
 
     /// Runs `prepare`, and then `commit` with its result, for each delivery, until

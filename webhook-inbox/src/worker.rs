@@ -469,25 +469,21 @@ impl<D: Database> Worker<D> {
             }
         };
         let text = text_of(&failure);
-        match &failure {
-            Failure::Database(error) if error.is_outage() => {
-                self.log_outage(error);
-                self.failed(job, text, Some(RECONNECT.after(1)), false)
-                    .await
-            }
-            Failure::Handler(error) => {
-                let usual = Some(self.backoff.after(job.attempt));
-                let said = error.downcast_ref::<Failed>();
-                let delay = said.map_or(usual, Failed::delay);
-                let retry_in = delay.filter(|_| job.attempt < self.max_attempts);
-                self.failed(job, text, retry_in, true).await
-            }
-            _ => {
-                let retry_in = Some(self.backoff.after(job.attempt));
-                let retry_in = retry_in.filter(|_| job.attempt < self.max_attempts);
-                self.failed(job, text, retry_in, true).await
-            }
+        if let Failure::Database(error) = &failure
+            && error.is_outage()
+        {
+            self.log_outage(error);
+            let soon = RECONNECT.after(1);
+            return self.failed(job, text, Some(soon), false).await;
         }
+        let said = match &failure {
+            Failure::Handler(error) => error.downcast_ref::<Failed>(),
+            _ => None,
+        };
+        let usual = Some(self.backoff.after(job.attempt));
+        let delay = said.map_or(usual, Failed::delay);
+        let retry_in = delay.filter(|_| job.attempt < self.max_attempts);
+        self.failed(job, text, retry_in, true).await
     }
 
     /// Records a failed attempt as soon as the database is available. What it refuses to store is

@@ -32,7 +32,7 @@ pub use redis::RedisStore;
 pub use store::{Claim, DedupStore, MemoryStore, StoreFuture, Ticket};
 
 use crate::delivery::{Delivery, in_namespace};
-use crate::log_text::{LogText, debug_fields};
+use crate::log_text::{LogText, debug_fields, setters};
 use crate::receiver::{BoxError, MAX_CLOCK_SKEW};
 
 /// Runs a handler once per delivery.
@@ -148,37 +148,6 @@ impl Dedup {
         }
     }
 
-    /// Sets after which time without a renewal a delivery counts as abandoned. Default: 30
-    /// seconds.
-    ///
-    /// While a handler runs, its lease is renewed three times in this duration. If its process
-    /// crashes, retries get a 503 response until the lease ends. The lease must therefore end
-    /// before the sender's last retry, or the delivery is lost. A handler that never returns keeps
-    /// its lease: limit its duration with `tokio::time::timeout`.
-    #[must_use]
-    pub fn lease(mut self, lease: Duration) -> Self {
-        self.lease = lease;
-        self
-    }
-
-    /// Sets how long a handled delivery is remembered. Default: 3 days.
-    ///
-    /// A delivery that a `Receiver` accepted is remembered at least for the receiver's
-    /// [`max_age`](crate::Receiver::max_age), so that no replay is both accepted and handled again.
-    #[must_use]
-    pub fn retention(mut self, retention: Duration) -> Self {
-        self.retention = retention;
-        self
-    }
-
-    /// Sets how long an operation of the store may take. Default: 2 seconds. If a claim
-    /// takes longer, the handler does not run, and the sender gets a 503 response.
-    #[must_use]
-    pub fn store_timeout(mut self, timeout: Duration) -> Self {
-        self.store_timeout = timeout;
-        self
-    }
-
     /// Runs `handler` in a task of its own, unless the delivery was handled before or is being
     /// handled.
     ///
@@ -289,7 +258,7 @@ impl Dedup {
             Ok(Claim::Done) => return Ok(Ok(RunOnce::Duplicate)),
             Err(error) => {
                 // The store may still execute the claim.
-                self.repeat(End::Release, ticket);
+                self.repeat(None, ticket);
                 return Ok(Err(DedupError::Store(error)));
             }
         }
@@ -303,16 +272,16 @@ impl Dedup {
         match handled {
             Ok(Ok(value)) => {
                 // The delivery is handled. A store failure must not make the sender repeat it.
-                self.end(End::Complete(retention), ticket).await;
+                self.end(Some(retention), ticket).await;
                 Ok(Ok(RunOnce::Handled(value)))
             }
             Ok(Err(error)) => {
-                self.end(End::Release, ticket).await;
+                self.end(None, ticket).await;
                 Ok(Err(DedupError::Handler(error)))
             }
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => {
-                    self.end(End::Release, ticket).await;
+                    self.end(None, ticket).await;
                     Err(panic)
                 }
                 // The runtime shuts down.
@@ -346,8 +315,9 @@ impl Dedup {
         }
     }
 
-    async fn end(&self, end: End, ticket: Ticket) {
-        match self.try_end(end, &ticket).await {
+    /// Ends a claim: the delivery is done, and remembered for this long. With `None` it is released.
+    async fn end(&self, retention: Option<Duration>, ticket: Ticket) {
+        match self.try_end(retention, &ticket).await {
             Ok(true) => {}
             Ok(false) => tracing::warn!(
                 "a webhook delivery was handled, but another handler has claimed it since"
@@ -355,35 +325,37 @@ impl Dedup {
             Err(error) => {
                 tracing::error!(
                     error = ?LogText(&error),
-                    done = matches!(end, End::Complete(_)),
+                    done = retention.is_some(),
                     "failed to end the claim of a webhook delivery; retrying until its lease ends"
                 );
-                self.repeat(end, ticket);
+                self.repeat(retention, ticket);
             }
         }
     }
 
-    async fn try_end(&self, end: End, ticket: &Ticket) -> Result<bool, BoxError> {
-        match end {
-            End::Complete(retention) => {
-                self.within_timeout(self.store.complete(ticket, retention))
-                    .await
-            }
-            End::Release => self
-                .within_timeout(self.store.release(ticket))
-                .await
-                .map(|()| true),
-        }
+    async fn try_end(
+        &self,
+        retention: Option<Duration>,
+        ticket: &Ticket,
+    ) -> Result<bool, BoxError> {
+        let Some(retention) = retention else {
+            let released = self.within_timeout(self.store.release(ticket)).await;
+            return released.map(|()| true);
+        };
+        let completed = self.store.complete(ticket, retention);
+        self.within_timeout(completed).await
     }
 
     /// Ends a claim in the background, until the store has done it or the lease has ended.
-    fn repeat(&self, end: End, ticket: Ticket) {
+    fn repeat(&self, retention: Option<Duration>, ticket: Ticket) {
         const MAX_DELAY: Duration = Duration::from_secs(5);
         let dedup = self.clone();
         let task = async move {
             let started = Instant::now();
             let mut delay = Duration::from_millis(50);
-            while dedup.try_end(end, &ticket).await.is_err() && started.elapsed() < dedup.lease {
+            while dedup.try_end(retention, &ticket).await.is_err()
+                && started.elapsed() < dedup.lease
+            {
                 sleep(delay).await;
                 delay = (2 * delay).min(MAX_DELAY);
             }
@@ -400,15 +372,30 @@ impl Dedup {
     }
 }
 
-debug_fields!(Dedup: namespace, lease, retention, store_timeout);
+setters! {
+    Dedup:
 
-/// How a claim ends.
-#[derive(Clone, Copy)]
-enum End {
-    /// Remembered for this long.
-    Complete(Duration),
-    Release,
+    /// Sets after which time without a renewal a delivery counts as abandoned. Default: 30
+    /// seconds.
+    ///
+    /// While a handler runs, its lease is renewed three times in this duration. If its process
+    /// crashes, retries get a 503 response until the lease ends. The lease must therefore end
+    /// before the sender's last retry, or the delivery is lost. A handler that never returns keeps
+    /// its lease: limit its duration with `tokio::time::timeout`.
+    lease(lease: Duration) = lease;
+
+    /// Sets how long a handled delivery is remembered. Default: 3 days.
+    ///
+    /// A delivery that a `Receiver` accepted is remembered at least for the receiver's
+    /// [`max_age`](crate::Receiver::max_age), so that no replay is both accepted and handled again.
+    retention(retention: Duration) = retention;
+
+    /// Sets how long an operation of the store may take. Default: 2 seconds. If a claim
+    /// takes longer, the handler does not run, and the sender gets a 503 response.
+    store_timeout(timeout: Duration) = timeout;
 }
+
+debug_fields!(Dedup: namespace, lease, retention, store_timeout);
 
 /// Counts as a running handler until it is dropped.
 struct Running(Arc<watch::Sender<usize>>);

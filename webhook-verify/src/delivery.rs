@@ -34,7 +34,10 @@ pub struct Delivery {
     /// The event that the request's header names, if it differs.
     other_event: Option<Box<str>>,
     key: Box<str>,
-    fields: Fields,
+    id: Option<Box<str>>,
+    created: Option<Box<str>>,
+    /// Position of `data` in the body.
+    data: Option<Range<usize>>,
     body: Bytes,
     /// The body without unpaired surrogates, if it has any. Every position is the same.
     readable: Option<Bytes>,
@@ -44,64 +47,54 @@ pub struct Delivery {
     pub(crate) accepted_for: Option<Duration>,
 }
 
-/// What the envelope says beside the event.
-#[derive(Clone)]
-struct Fields {
-    id: Option<Box<str>>,
-    created: Option<Box<str>>,
-    /// Position of `data` in the body.
-    data: Option<Range<usize>>,
-}
-
-/// The event header of a request, which is not signed.
-pub(crate) struct EventHeader {
-    /// All values of the header, joined.
-    pub(crate) value: String,
-    /// Whether it names the event if the body does not.
-    pub(crate) is_fallback: bool,
-}
-
 impl Delivery {
+    /// `header` is the event that a header of the request names, which is not signed, and stands for the
+    /// event only if the body names none and `is_fallback` is set.
     pub(crate) fn parse(
         signature: &Signature,
         body: Bytes,
         matched_secret: usize,
-        header: Option<&EventHeader>,
+        header: Option<&str>,
+        is_fallback: bool,
     ) -> Result<Self, Rejection> {
         let envelope = Envelope::parse(&body)?;
-        let header_value = header.map(|header| header.value.as_str());
-        let (event, event_is_signed) = match (envelope.event(), header) {
-            (Some(event), _) => (event, true),
-            (None, Some(header)) if header.is_fallback => (header.value.clone(), false),
-            // What verifies is a delivery, whatever it says.
-            _ => (String::new(), false),
-        };
+        let signed = envelope.event();
+        // What verifies is a delivery, whatever it says.
+        let fallback = header.filter(|_| is_fallback).unwrap_or_default();
+        let event = signed.as_deref().unwrap_or(fallback);
         let service = signature.service();
-        let id = envelope.id();
-        let key = match id.as_deref().filter(|id| !id.is_empty()) {
+        let key = match envelope.id().filter(|id| !id.is_empty()) {
             // An unsigned event must not be part of the key: a replay could change it.
-            Some(id) => key(service, if event_is_signed { &event } else { "" }, id),
+            Some(id) => key(service, signed.as_deref().unwrap_or_default(), &id),
             None => format!("{service}:tag:{}", signature.hex()),
         };
-        let fields = envelope.fields(&body);
+        let other_event = header.filter(|value| *value != event).map(Into::into);
+        let delivery = Self::new(service, event, key.into(), &envelope, &body);
         Ok(Self {
-            event_is_signed,
-            other_event: header_value.filter(|value| *value != event).map(Into::into),
+            other_event,
             matched_secret: Some(matched_secret),
-            ..Self::new(service, &event, key.into(), fields, body)
+            ..delivery
         })
     }
 
-    fn new(service: Service, event: &str, key: Box<str>, fields: Fields, body: Bytes) -> Self {
+    fn new(
+        service: Service,
+        event: &str,
+        key: Box<str>,
+        envelope: &Envelope<'_>,
+        body: &Bytes,
+    ) -> Self {
         Self {
             service,
             event: Event::from(event),
-            event_is_signed: false,
+            event_is_signed: envelope.event().is_some(),
             other_event: None,
             key,
-            fields,
-            readable: without_unpaired_surrogates(&body),
-            body,
+            id: envelope.id().map(Into::into),
+            created: string(envelope.created).map(Into::into),
+            data: envelope.data.map(|data| range_in(data.get(), body)),
+            readable: without_unpaired_surrogates(body),
+            body: body.clone(),
             matched_secret: None,
             tenant: None,
             accepted_for: None,
@@ -125,11 +118,7 @@ impl Delivery {
         let body = body.into();
         // The body is not an envelope if a configured header named the event.
         let envelope = Envelope::parse(&body).unwrap_or_default();
-        let (event_is_signed, fields) = (envelope.event().is_some(), envelope.fields(&body));
-        Self {
-            event_is_signed,
-            ..Self::new(service, event, key.into(), fields, body)
-        }
+        Self::new(service, event, key.into(), &envelope, &body)
     }
 
     /// The service that sent the delivery.
@@ -156,7 +145,7 @@ impl Delivery {
 
     /// The delivery's `id`: a string, or a number as it is written. All attempts have the same.
     pub fn id(&self) -> Option<&str> {
-        self.fields.id.as_deref()
+        self.id.as_deref()
     }
 
     /// The key that identifies this delivery and all its attempts: service, event and `id`, or the
@@ -181,7 +170,7 @@ impl Delivery {
     /// The `created` field as a point in time, if it is an ISO 8601 date-time. Without an offset it
     /// is taken as UTC.
     pub fn created_at(&self) -> Option<DateTime<Utc>> {
-        let text = self.fields.created.as_deref()?;
+        let text = self.created.as_deref()?;
         let without_offset = || NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%.f");
         text.parse()
             .ok()
@@ -205,7 +194,7 @@ impl Delivery {
     }
 
     fn data_of<'a>(&self, body: &'a Bytes) -> &'a str {
-        let data = self.fields.data.clone().and_then(|data| body.get(data));
+        let data = self.data.clone().and_then(|data| body.get(data));
         data.and_then(|data| str::from_utf8(data).ok())
             .unwrap_or("null")
     }
@@ -247,8 +236,8 @@ impl fmt::Debug for Delivery {
         f.debug_struct("Delivery")
             .field("service", &self.service)
             .field("event", &self.event)
-            .field("id", &self.fields.id)
-            .field("created", &self.fields.created)
+            .field("id", &self.id)
+            .field("created", &self.created)
             .field("tenant", &self.tenant)
             .field("bytes", &self.body.len())
             .finish_non_exhaustive()
@@ -397,15 +386,6 @@ impl<'a> Envelope<'a> {
         string(self.event).or_else(|| string(self.kind))
     }
 
-    /// The other fields. `body` is the whole body that the envelope was read from.
-    fn fields(&self, body: &[u8]) -> Fields {
-        Fields {
-            id: self.id().map(Into::into),
-            created: string(self.created).map(Into::into),
-            data: self.data.map(|data| range_in(data.get(), body)),
-        }
-    }
-
     /// The `id`: a string, or a number as it is written.
     fn id(&self) -> Option<String> {
         let number = |raw: &&str| raw.starts_with(|c: char| c == '-' || c.is_ascii_digit());
@@ -495,7 +475,7 @@ mod tests {
         let delivery = parse(r#"{"event":"extraction.paused","id":17,"created":"soon"}"#).unwrap();
         assert_eq!(*delivery.event(), Event::Other("extraction.paused".into()));
         assert_eq!(
-            (delivery.id(), delivery.fields.created.as_deref()),
+            (delivery.id(), delivery.created.as_deref()),
             (Some("17"), Some("soon"))
         );
         assert_eq!(

@@ -20,17 +20,34 @@ impl<T: fmt::Display> fmt::Debug for LogText<T> {
 
 /// Implements `Debug` with these fields only, because the others may be secrets or what users wrote.
 macro_rules! debug_fields {
-    ($name:ident: $($field:ident),+) => {
+    ($name:ident: $($field:ident),*) => {
         impl std::fmt::Debug for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.debug_struct(stringify!($name))
-                    $(.field(stringify!($field), &self.$field))+
+                    $(.field(stringify!($field), &self.$field))*
                     .finish_non_exhaustive()
             }
         }
     };
 }
 pub(crate) use debug_fields;
+
+/// Defines methods that set the field of their name and return the value, so that they chain.
+macro_rules! setters {
+    ($name:ident: $( $(#[$meta:meta])* $field:ident($value:ident: $type:ty) = $set:expr; )+) => {
+        impl $name {
+            $(
+                $(#[$meta])*
+                #[must_use]
+                pub fn $field(mut self, $value: $type) -> Self {
+                    self.$field = $set;
+                    self
+                }
+            )+
+        }
+    };
+}
+pub(crate) use setters;
 
 #[cfg(test)]
 mod tests {

@@ -17,8 +17,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 
-use crate::delivery::{Delivery, EventHeader};
-use crate::log_text::{LogText, debug_fields};
+use crate::delivery::Delivery;
+use crate::log_text::{LogText, debug_fields, setters};
 use crate::rejection::Rejection;
 use crate::signature::Signature;
 use crate::verifier::Verifier;
@@ -144,22 +144,6 @@ impl Receiver {
         }
     }
 
-    /// Sets the maximum size of a body in bytes. Default: 1 MiB. A larger body is rejected with
-    /// 413. axum's `DefaultBodyLimit` (2 MB unless set) applies too.
-    #[must_use]
-    pub fn body_limit(mut self, bytes: usize) -> Self {
-        self.body_limit = bytes;
-        self
-    }
-
-    /// Sets the time in which a body must arrive completely. Default: 10 seconds. A slower body
-    /// is rejected with 408.
-    #[must_use]
-    pub fn body_timeout(mut self, timeout: Duration) -> Self {
-        self.body_timeout = timeout;
-        self
-    }
-
     /// Sets how long after its signed `created` time a delivery is accepted. `None` removes the
     /// limit. Default: one day.
     ///
@@ -179,38 +163,6 @@ impl Receiver {
         self
     }
 
-    /// Sets the clock for [`max_age`](Self::max_age), for tests. Default: the system's clock.
-    ///
-    /// ```
-    /// use std::sync::{Arc, Mutex};
-    /// use chrono::{DateTime, Utc};
-    /// use webhook_verify::{Receiver, Secret, Verifier};
-    ///
-    /// # fn main() -> Result<(), webhook_verify::SecretError> {
-    /// // A test moves this clock, for example to the time of the sandbox.
-    /// let now = Arc::new(Mutex::new(Utc::now()));
-    /// let clock = now.clone();
-    /// let receiver = Receiver::new(Verifier::email(Secret::new("whsec_3f1c")?))
-    ///     .clock(move || *clock.lock().unwrap());
-    /// *now.lock().unwrap() += chrono::TimeDelta::hours(23);
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[must_use]
-    pub fn clock(mut self, now: impl Fn() -> DateTime<Utc> + Send + Sync + 'static) -> Self {
-        self.clock = Arc::new(now);
-        self
-    }
-
-    /// Sets the name of the header that names the event if the body does not. It is **not
-    /// signed**. Without this setting, the header `X-Service-Event` of the extraction service is
-    /// compared with the body and never used in its place.
-    #[must_use]
-    pub fn event_header(mut self, name: impl Into<Arc<str>>) -> Self {
-        self.event_header = Some(name.into());
-        self
-    }
-
     /// Verifies a request whose body is complete, of any framework. `path` and `query` are for
     /// [`resolving`](Self::resolving) only.
     ///
@@ -224,11 +176,7 @@ impl Receiver {
         query: Option<&str>,
         body: impl Into<Bytes>,
     ) -> Result<Delivery, Rejection> {
-        let head = Head {
-            headers: headers.into_iter().collect(),
-            path,
-            query,
-        };
+        let head = RequestHead::new(path, query, headers);
         let body = body.into();
         let length = Some(body.len() as u64);
         self.receive_with(head, length, async || Ok(body)).await
@@ -237,12 +185,14 @@ impl Receiver {
     /// Checks in the order of all adapters. `read` reads the body.
     async fn receive_with(
         &self,
-        head: Head<'_>,
+        head: RequestHead,
         announced: Option<u64>,
         read: impl AsyncFnOnce() -> Result<Bytes, Rejection>,
     ) -> Result<Delivery, Rejection> {
         let received = async {
-            let signature = Signature::from_headers(head.headers.iter().copied())?;
+            let headers = head.headers.iter();
+            let signature =
+                Signature::from_headers(headers.map(|(name, value)| (&**name, &**value)))?;
             if announced.is_some_and(|length| length > self.body_limit as u64) {
                 return Err(Rejection::TooLarge {
                     limit: self.body_limit,
@@ -253,7 +203,9 @@ impl Receiver {
             let body = read().await?;
             let matched = verifier.verify_bytes(&signature, &body)?;
             let header = self.event_header_value(&signature, &head);
-            let delivery = Delivery::parse(&signature, body, matched, header.as_ref())?;
+            let is_fallback = self.event_header.is_some();
+            let delivery =
+                Delivery::parse(&signature, body, matched, header.as_deref(), is_fallback)?;
             let delivery = self.check_age(delivery)?;
             Ok(match tenant {
                 Some(tenant) => delivery.with_tenant(tenant.into()),
@@ -261,7 +213,7 @@ impl Receiver {
             })
         };
         let received = received.await;
-        let path = LogText(head.path);
+        let path = LogText(&head.path);
         match &received {
             // An unsigned event is not logged.
             Ok(delivery) => tracing::debug!(
@@ -281,12 +233,15 @@ impl Receiver {
         received
     }
 
-    async fn verifier_for(&self, head: &Head<'_>) -> Result<(Option<String>, Verifier), Rejection> {
+    async fn verifier_for(
+        &self,
+        head: &RequestHead,
+    ) -> Result<(Option<String>, Verifier), Rejection> {
         let resolve = match &self.verifiers {
             Verifiers::One(verifier) => return Ok((None, verifier.clone())),
             Verifiers::Resolved(resolve) => resolve,
         };
-        match resolve(head.to_owned()).await {
+        match resolve(head.clone()).await {
             Ok(Some((tenant, verifier))) => Ok((Some(tenant), verifier)),
             Ok(None) => Err(Rejection::UnknownTenant),
             Err(error) => {
@@ -300,7 +255,7 @@ impl Receiver {
     }
 
     /// Several values are joined, which matches no event name.
-    fn event_header_value(&self, signature: &Signature, head: &Head<'_>) -> Option<EventHeader> {
+    fn event_header_value(&self, signature: &Signature, head: &RequestHead) -> Option<String> {
         let documented = signature.service().event_header();
         let name = self.event_header.as_deref().or(documented)?;
         let headers = head.headers.iter();
@@ -308,10 +263,7 @@ impl Receiver {
         let values: Vec<_> = named
             .map(|(_, value)| String::from_utf8_lossy(value))
             .collect();
-        (!values.is_empty()).then(|| EventHeader {
-            value: values.join(", "),
-            is_fallback: self.event_header.is_some(),
-        })
+        (!values.is_empty()).then(|| values.join(", "))
     }
 
     fn check_age(&self, mut delivery: Delivery) -> Result<Delivery, Rejection> {
@@ -361,12 +313,7 @@ impl Receiver {
             .headers
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_bytes()));
-        let (path, query) = (parts.uri.path(), parts.uri.query());
-        let head = Head {
-            headers: headers.collect(),
-            path,
-            query,
-        };
+        let head = RequestHead::new(parts.uri.path(), parts.uri.query(), headers);
         let announced = body.size_hint().exact();
         let limit = self.body_limit;
         let read = async || {
@@ -391,6 +338,42 @@ fn is_too_large(error: &(dyn Error + 'static)) -> bool {
         .any(<dyn Error>::is::<http_body_util::LengthLimitError>)
 }
 
+setters! {
+    Receiver:
+
+    /// Sets the maximum size of a body in bytes. Default: 1 MiB. A larger body is rejected with
+    /// 413. axum's `DefaultBodyLimit` (2 MB unless set) applies too.
+    body_limit(bytes: usize) = bytes;
+
+    /// Sets the time in which a body must arrive completely. Default: 10 seconds. A slower body
+    /// is rejected with 408.
+    body_timeout(timeout: Duration) = timeout;
+
+    /// Sets the clock for [`max_age`](Self::max_age), for tests. Default: the system's clock.
+    ///
+    /// ```
+    /// use std::sync::{Arc, Mutex};
+    /// use chrono::{DateTime, Utc};
+    /// use webhook_verify::{Receiver, Secret, Verifier};
+    ///
+    /// # fn main() -> Result<(), webhook_verify::SecretError> {
+    /// // A test moves this clock, for example to the time of the sandbox.
+    /// let now = Arc::new(Mutex::new(Utc::now()));
+    /// let clock = now.clone();
+    /// let receiver = Receiver::new(Verifier::email(Secret::new("whsec_3f1c")?))
+    ///     .clock(move || *clock.lock().unwrap());
+    /// *now.lock().unwrap() += chrono::TimeDelta::hours(23);
+    /// # Ok(())
+    /// # }
+    /// ```
+    clock(now: impl Fn() -> DateTime<Utc> + Send + Sync + 'static) = Arc::new(now);
+
+    /// Sets the name of the header that names the event if the body does not. It is **not
+    /// signed**. Without this setting, the header `X-Service-Event` of the extraction service is
+    /// compared with the body and never used in its place.
+    event_header(name: impl Into<Arc<str>>) = Some(name.into());
+}
+
 impl From<Verifier> for Receiver {
     fn from(verifier: Verifier) -> Self {
         Self::new(verifier)
@@ -398,27 +381,6 @@ impl From<Verifier> for Receiver {
 }
 
 debug_fields!(Receiver: body_limit, body_timeout, max_age, event_header);
-
-/// The head of a request, as the adapters pass it.
-struct Head<'a> {
-    headers: Vec<(&'a str, &'a [u8])>,
-    path: &'a str,
-    query: Option<&'a str>,
-}
-
-impl Head<'_> {
-    fn to_owned(&self) -> RequestHead {
-        let headers = self
-            .headers
-            .iter()
-            .map(|(name, value)| ((*name).into(), (*value).into()));
-        RequestHead {
-            headers: headers.collect(),
-            path: self.path.to_owned(),
-            query: self.query.map(str::to_owned),
-        }
-    }
-}
 
 /// The head of a request, for [`Receiver::resolving`]. Nothing in it is signed.
 #[derive(Clone)]
@@ -429,6 +391,21 @@ pub struct RequestHead {
 }
 
 impl RequestHead {
+    fn new<'a>(
+        path: &str,
+        query: Option<&str>,
+        headers: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+    ) -> Self {
+        let headers = headers.into_iter();
+        Self {
+            path: path.to_owned(),
+            query: query.map(str::to_owned),
+            headers: headers
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+        }
+    }
+
     /// The path of the request, percent-encoded as it was received. In a nested axum router, the
     /// part of the path that the router sees.
     pub fn path(&self) -> &str {

@@ -99,10 +99,6 @@ impl Secret {
             })
     }
 
-    pub(crate) fn into_bytes(self) -> Zeroizing<Vec<u8>> {
-        self.0
-    }
-
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -183,7 +179,7 @@ pub enum SecretError {
     Variable {
         /// The variable's name.
         name: String,
-        /// What is wrong with its value.
+        /// The problem with its value.
         reason: Box<SecretError>,
     },
 }

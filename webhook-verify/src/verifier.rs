@@ -53,12 +53,12 @@ struct Keys([Vec<HmacKey>; 2]);
 impl Verifier {
     /// Verifies deliveries of the email service.
     pub fn email(secret: Secret) -> Self {
-        Self::with_key(Service::Email, secret)
+        Self::from_keys(Keys([vec![HmacKey::new(&secret)], Vec::new()]))
     }
 
     /// Verifies deliveries of the extraction service.
     pub fn extraction(secret: Secret) -> Self {
-        Self::with_key(Service::Extraction, secret)
+        Self::from_keys(Keys([Vec::new(), vec![HmacKey::new(&secret)]]))
     }
 
     /// Verifies deliveries of one service with several secrets, the newest first.
@@ -75,9 +75,9 @@ impl Verifier {
         service: Service,
         newest_first: impl IntoIterator<Item = Secret>,
     ) -> Result<Self, SecretError> {
-        let mut keys = Keys::default();
-        *keys.of_mut(service) = keys_of(newest_first)?;
-        Ok(Self::from_keys(keys))
+        let verifier = Self::from_keys(Keys::default());
+        verifier.replace(service, newest_first)?;
+        Ok(verifier)
     }
 
     /// Verifies the deliveries of both services, for one endpoint that receives both. The result has
@@ -109,7 +109,11 @@ impl Verifier {
         service: Service,
         newest_first: impl IntoIterator<Item = Secret>,
     ) -> Result<(), SecretError> {
-        let new = keys_of(newest_first)?;
+        let secrets = newest_first.into_iter().take(MAX_SECRETS + 1);
+        let new: Vec<HmacKey> = secrets.map(|secret| HmacKey::new(&secret)).collect();
+        if new.is_empty() {
+            return Err(SecretError::NoSecrets);
+        }
         let mut current = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         let mut keys = (**current).clone();
         *keys.of_mut(service) = new;
@@ -160,7 +164,7 @@ impl Verifier {
     ) -> Result<Delivery, Rejection> {
         let body = body.into();
         let matched_secret = self.verify_bytes(signature, &body)?;
-        Delivery::parse(signature, body, matched_secret, None)
+        Delivery::parse(signature, body, matched_secret, None, false)
     }
 
     /// Verifies a body that need not be a delivery, without copying it. Returns the index of the
@@ -187,12 +191,6 @@ impl Verifier {
             true => Err(Rejection::MissingSignature),
             false => Ok(()),
         }
-    }
-
-    fn with_key(service: Service, secret: Secret) -> Self {
-        let mut keys = Keys::default();
-        keys.of_mut(service).push(secret.into());
-        Self::from_keys(keys)
     }
 
     fn from_keys(keys: Keys) -> Self {
@@ -230,25 +228,10 @@ impl Keys {
         if email.len().max(extraction.len()) > MAX_SECRETS {
             return Err(SecretError::TooManySecrets);
         }
-        // Keys are equal if they produce equal tags.
-        let is_shared = |key: &HmacKey| {
-            let signature = Signature::parse(Service::Email, hex::encode(key.tag(b"")));
-            signature.is_ok_and(|tag| extraction.iter().any(|other| tag.is_of(other, b"")))
-        };
+        let is_shared = |key: &HmacKey| extraction.iter().any(|other| key.is_same(other));
         if email.iter().any(is_shared) {
-            Err(SecretError::Shared)
-        } else {
-            Ok(())
+            return Err(SecretError::Shared);
         }
-    }
-}
-
-fn keys_of(newest_first: impl IntoIterator<Item = Secret>) -> Result<Vec<HmacKey>, SecretError> {
-    let secrets = newest_first.into_iter().take(MAX_SECRETS + 1);
-    let keys: Vec<HmacKey> = secrets.map(Into::into).collect();
-    match keys.len() {
-        0 => Err(SecretError::NoSecrets),
-        1..=MAX_SECRETS => Ok(keys),
-        _ => Err(SecretError::TooManySecrets),
+        Ok(())
     }
 }

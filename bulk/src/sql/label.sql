@@ -1,2 +1,2 @@
-INSERT INTO bulk_emails (email, label) SELECT email, label FROM bulk_sends WHERE send = $1
+INSERT INTO bulk_emails (email, label) SELECT email, label FROM bulk_sends WHERE send = $1 AND state <> 'draft'
 ON CONFLICT (email) DO NOTHING

@@ -123,6 +123,22 @@ async fn a_send_that_is_aborted_in_the_middle_of_a_transaction_ends() {
 }
 
 #[tokio::test]
+async fn an_unknown_row_has_what_the_service_said() {
+    let service = Oracle::start(vec![Act::Fail]).await;
+    let ledger = Sqlite::new().ledger().await;
+    let news = NewSend::new("news");
+    ledger.create(&news, rows(1..=2)).await.unwrap();
+    let sender = sender(&service).retries(0);
+    let totals = sender.run(&ledger, &news.id, render).await.unwrap();
+    assert_eq!(totals.unknown, 2);
+    let unknown = [RowStatus::Unknown];
+    for row in ledger.rows(&news.id, 0, &unknown).await.unwrap() {
+        let told = (row.why.code.as_deref(), row.why.message.as_deref());
+        assert_eq!(told, (Some("internal"), Some("no")));
+    }
+}
+
+#[tokio::test]
 async fn rows_that_are_settled_are_not_in_a_repeated_request() {
     let service = Oracle::start(vec![Act::LoseRequest; 2]).await;
     let ledger = Sqlite::new().ledger().await;

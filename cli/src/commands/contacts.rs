@@ -5,6 +5,8 @@
 
 pub mod import;
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Value, json};
@@ -63,7 +65,7 @@ impl Resource for Contact {
     const IS_IN_ONE_LIST: bool = false;
 
     async fn client(context: &Context) -> Result<EmailClient, Failure> {
-        context.email_client().await
+        context.clients.email_client().await
     }
 
     fn delete(client: &EmailClient, id: &str) -> Call<Deleted> {
@@ -103,7 +105,7 @@ impl Resource for Contact {
         let mut found = Vec::new();
         for Target { id, name } in audiences.iter().map(Found::target) {
             let place = format!("in {}", name.as_ref().unwrap_or(&id));
-            let read = contact_pages::for_each(names.client, &id, None, |item| {
+            let read = contact_pages::for_each(names.context, names.client, &id, None, |item| {
                 if text.is_none_or(|text| is_named(&item, text)) {
                     found.push(Found {
                         item,
@@ -168,7 +170,7 @@ impl Create {
         contact.name = self.fields.name;
         contact.metadata = pairs::object("--meta", self.fields.meta)?;
         contact.topics = self.fields.topic;
-        let client = context.email_client().await?;
+        let client = context.clients.email_client().await?;
         let id = id_of::<Audience>(context, &client, &self.audience).await?;
         let call = client.contacts().create(&id, contact);
         let contact = context.call(call, "creating").await?;
@@ -202,7 +204,7 @@ pub struct List {
 
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = context.email_client().await?;
+        let client = context.clients.email_client().await?;
         let mut items = Items::new(&context.out, &EXPORT_HEADER);
         // Lines of CSV, which an import reads.
         items.are_lines &= context.out.format() == Format::Csv;
@@ -214,20 +216,31 @@ impl List {
         if let Some(size) = self.page_size {
             call = call.page_size(size);
         }
-        let call = context.with_options(call);
+        let call = context.caller.with_options(call);
         let call = Prepared::new(call).decide(context).await?;
         let mut more = None;
         let mut incomplete = None;
+        let mut lost = BTreeSet::new();
+        let in_csv = items.are_lines;
         if self.all {
-            let each = |contact| items.push(&contact);
-            let reading = contact_pages::all(context, &client, &id, self.page_size, each);
-            match context.within_timeout(reading).await {
+            let each = |contact: Contact| {
+                if in_csv {
+                    lost.extend(without_column(&contact));
+                }
+                items.push(&contact)
+            };
+            match contact_pages::all(context, &client, &id, self.page_size, each).await {
                 Err(failure) if failure.is_incomplete_list() => incomplete = Some(failure),
                 read => read?,
             }
         } else {
-            let list = context.send(call, "reading").await?;
-            list.iter().try_for_each(|contact| items.push(contact))?;
+            let list = context.caller.send(call, "reading").await?;
+            for contact in &list {
+                if in_csv {
+                    lost.extend(without_column(contact));
+                }
+                items.push(contact)?;
+            }
             more = match (list.page, list.total_pages) {
                 (Some(page), Some(pages)) if pages > 1 => Some(format!("page {page} of {pages}")),
                 _ if list.has_more() || (self.page.is_none() && !list.is_complete()) => {
@@ -248,6 +261,15 @@ impl List {
                 None => context.out.list(items.document(), Contact::VIEW, &none)?,
             }
         }
+        if !lost.is_empty() {
+            let fields: Vec<String> = lost.into_iter().collect();
+            context.out.warning(&format!(
+                "whether a contact wants emails, or its custom data, may be in fields that CSV leaves \
+                 out: {}; NDJSON has them (-o ndjson), and the points `opt-out` and \
+                 `metadata-field` of the dialect say which they are",
+                fields.join(", ")
+            ));
+        }
         if let Some(more) = more {
             context
                 .out
@@ -255,6 +277,24 @@ impl List {
         }
         incomplete.map_or(Ok(()), Err)
     }
+}
+
+/// The fields of a contact that may hold what it has no column for in CSV: its wish for emails, or its
+/// custom data.
+fn without_column(contact: &Contact) -> Vec<String> {
+    if contact.subscribed.is_some() && contact.metadata.is_some() {
+        return Vec::new();
+    }
+    let holds_something = |value: &Value| match value {
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => false,
+    };
+    let others = contact.extra.iter();
+    others
+        .filter(|(_, value)| holds_something(value))
+        .map(|(name, _)| name.clone())
+        .collect()
 }
 
 /// Update a contact; metadata is merged
@@ -293,7 +333,7 @@ impl Update {
             return Err(Failure::usage("nothing to update")
                 .hint("give at least one of --name, --meta, --topic, --no-topics, --subscribed"));
         }
-        let client = context.email_client().await?;
+        let client = context.clients.email_client().await?;
         let names = Names::<Contact>::within(context, &client, self.within);
         let call = client
             .contacts()

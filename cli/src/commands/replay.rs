@@ -1,4 +1,4 @@
-//! `svc replay`: selects deliveries that `svc listen` has recorded (`crate::recorded`) and posts
+//! `svc replay`: selects deliveries that `svc listen` has recorded (`crate::recorded_deliveries`) and posts
 //! them to an application again. Body and event ID stay the same, and the signature is made anew
 //! with the application's secret. With `--since`, each event is delivered once, by its newest
 //! attempt. A delivery that fails does not stop the others, and makes the command a failed check.
@@ -21,9 +21,9 @@ use crate::input::choice::service_named;
 use crate::output::{Column, Format, View};
 use crate::output_schema::{any_of, of};
 use crate::prepared::Prepared;
-use crate::recorded::{RecordedDeliveries, RecordedDelivery};
+use crate::recorded_deliveries::{RecordedDeliveries, RecordedDelivery};
 use crate::signing::{given_or_profile_secret, read_secret, usable};
-use crate::times;
+use crate::time_options;
 use crate::urls::check_url;
 
 const VIEW: View = View(&[
@@ -146,7 +146,7 @@ impl Replay {
             return Ok(None);
         };
         let now = context.settings.zone()?.at(&Utc::now());
-        let instant = times::parse(context, "--since", since, &now, Direction::Past)?;
+        let instant = time_options::parse(context, "--since", since, &now, Direction::Past)?;
         if instant > now {
             return Err(
                 Failure::usage(format!("--since: {instant} is in the future"))

@@ -36,7 +36,7 @@ impl Version {
 #[derive(Serialize, JsonSchema)]
 pub struct VersionInfo {
     version: &'static str,
-    /// Of a release; null if built from source.
+    /// The commit of a release; null if built from source.
     commit: Option<&'static str>,
     /// Such as x86_64-linux.
     target: String,

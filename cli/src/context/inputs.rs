@@ -8,15 +8,15 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use super::Context;
+use super::Run;
 use crate::command_line::shell_quoted;
 use crate::failure::Failure;
 use crate::input::file::{LIMIT, TOO_LARGE, read_all};
 use crate::output::Stdin;
-use crate::private;
-use crate::recorded_path::from_bytes;
+use crate::path_in_json::from_bytes;
+use crate::private_files;
 
-impl Context {
+impl Run {
     /// The text of an option's value. `@@` escapes a text that starts with `@`. A file name without `@` is
     /// refused.
     pub fn text(&self, option: &str, value: impl AsRef<OsStr>) -> Result<String, Failure> {
@@ -59,7 +59,7 @@ impl Context {
     /// The bytes of a file with a key, or of standard input for `-`. Warns if other users can
     /// read the file.
     pub fn private_bytes(&self, what: &str, path: &Path) -> Result<Vec<u8>, Failure> {
-        if path.as_os_str() != "-" && private::is_open_to_others(&self.settings.path(path)) {
+        if path.as_os_str() != "-" && private_files::is_open_to_others(&self.settings.path(path)) {
             let shown = path.display().to_string();
             let quoted = shell_quoted(&shown);
             self.out.warning(&format!(

@@ -19,7 +19,7 @@ pub fn parse(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// As [`parse`], for an address to listen on: `:PORT` stands for all IPv4 addresses.
+/// Like [`parse`], for an address to listen on: `:PORT` stands for all IPv4 addresses.
 pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     match text
         .strip_prefix(':')

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::opt_outs::{About, OptOuts, compact};
 use crate::command_line::shell_quoted;
 use crate::failure::Failure;
-use crate::private;
+use crate::private_files;
 
 /// The file, in the state directory, with what was declared of other files.
 pub const DECLARED: &str = "columns.json";
@@ -109,6 +109,19 @@ impl ColumnOptions {
         }
     }
 
+    /// Takes over what a person has said of columns.
+    pub fn declare(&mut self, said: Vec<(String, About)>) {
+        for (column, about) in said {
+            let columns = match about {
+                About::OptedOut => &mut self.opt_out,
+                About::Subscribed => &mut self.opt_in,
+                _ => &mut self.ignore,
+            };
+            columns.push(column);
+        }
+        self.is_recalled = false;
+    }
+
     /// Stores in this file what the options declare of files with these columns.
     pub fn remember(&self, columns: &[Arc<str>], file: &Path) -> Result<(), Failure> {
         let declared = self.declared();
@@ -118,7 +131,7 @@ impl ColumnOptions {
         let mut known = known(file);
         known.insert(columns.join("\n"), declared);
         let text = serde_json::to_vec(&known).map_err(std::io::Error::from)?;
-        Ok(private::replace(file, &text)?)
+        Ok(private_files::replace(file, &text)?)
     }
 
     /// Without `none`, which is a word about all columns of one run.

@@ -27,7 +27,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("`{text}` is not a duration up to 36525d: {GRAMMAR}"))
 }
 
-/// As [`parse`], for a time limit: without any time, nothing could be done.
+/// Like [`parse`], for a time limit: without any time, nothing could be done.
 pub fn parse_limit(text: &str) -> Result<Duration, String> {
     match parse(text)? {
         Duration::ZERO => Err(format!(

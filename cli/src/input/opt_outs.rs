@@ -1,33 +1,34 @@
 //! Who has opted out, according to the columns of a file: one rule for bulk sending and imports.
 //!
-//! A few exact names of columns, with exact values, are understood; the table is in
-//! `docs/guides/bulk-sending.md#opt-outs`. Whatever else may say who gets no email is asked about.
+//! A few exact names of columns, with exact values, are understood; they are in `opt_outs/words.toml`. Whatever
+//! else may say who gets no email is asked about, once all records are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::email::{self, is_invisible};
+pub use self::words::{About, compact};
+use self::words::{Kind, is_about_consent};
 use super::records::Record;
 use crate::command_line::shell_quoted;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::output::one_line;
 use crate::prepared::confirm;
+
+mod words;
 
 /// Why a record without a value is left out of a file in which others have one.
 pub const NOT_SAID: &str = "the row does not say whether the person is subscribed; write yes or no";
 
-/// How many unknown words are kept to be shown.
-const SHOWN: usize = 5;
-
 /// A column with more different values says something else of each person.
 const FEW: usize = 10;
 
-/// With so many rows, a column with two values divides the people.
-const MANY: usize = 10;
+/// How many values of a column are shown, and of how many columns what to say.
+const SHOWN: usize = 3;
 
-/// What a record says.
+/// The answer of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subscribed {
     Unsaid,
@@ -36,41 +37,6 @@ pub enum Subscribed {
     No(Arc<str>),
     /// A value cannot be read, for this reason.
     Unclear(String),
-}
-
-/// What a column is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum About {
-    /// Nothing that is understood: asked about if it looks as if it were about consent.
-    Other,
-    /// Nothing, as the user says.
-    Ignored,
-    /// Yes means subscribed.
-    Subscribed,
-    /// Yes, or a date, means opted out.
-    OptedOut,
-    /// A word such as `bounced` means opted out.
-    Status,
-}
-
-impl About {
-    /// What a column of this name is about.
-    fn of(column: &str) -> Self {
-        match compact(column).as_str() {
-            "subscribed" | "issubscribed" | "optin" | "optedin" => Self::Subscribed,
-            "unsubscribed" | "isunsubscribed" | "unsubscribedat" | "optout" | "optedout"
-            | "optoutat" | "optedoutat" | "bounced" | "bouncedat" | "complained"
-            | "complainedat" | "suppressed" | "suppressedat" | "cleanedat" | "blacklisted"
-            | "isblacklisted" | "donotemail" => Self::OptedOut,
-            "status" | "subscriptionstatus" | "emailstatus" | "liststatus" => Self::Status,
-            "name" | "firstname" | "lastname" | "surname" | "givenname" | "familyname"
-            | "fullname" | "vorname" | "nachname" | "company" | "city" | "country"
-            | "salutation" | "anrede" | "title" | "gender" | "language" | "topics" | "metadata" => {
-                Self::Ignored
-            }
-            _ => Self::Other,
-        }
-    }
 }
 
 /// Judges the records of a file.
@@ -83,113 +49,84 @@ pub struct OptOuts {
     pub is_none_other: bool,
     /// Whether a column or key says who is subscribed. Then every record has to.
     pub is_told: bool,
-    /// Words of a status that are not known, as `column: word`.
-    unknown_words: BTreeSet<String>,
     /// The first columns that contradict each other: the one that says yes, and the one that opts
     /// out, with the number of the record.
     pub contradiction: Option<(u64, Arc<str>, Arc<str>)>,
 }
 
 /// A column, and which values it has.
+#[derive(Default)]
 struct Column {
     about: About,
     /// Whether the user says what it is about.
     is_chosen: bool,
-    /// The first different values, one more than a few.
+    records: usize,
+    /// The first different values, one more than a few, without those that are blank.
     values: BTreeSet<String>,
-    /// How many records have a value, and how many have none or something like `-`.
-    filled: usize,
-    blank: usize,
-    dates: usize,
-    urls: usize,
+    /// Whether a value is missing, `-` or 0.
+    has_blank: bool,
+    has_yes_or_no: bool,
     /// Whether a value is a word such as `unsubscribed`.
     has_word: bool,
-}
-
-/// A kind of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Nothing,
-    Yes,
-    No,
-    One,
-    Zero,
-    Date,
-    Url,
-    Text,
+    has_other_than_dates: bool,
+    has_other_than_urls: bool,
+    /// Words of a status that are not known.
+    unknown: BTreeSet<String>,
 }
 
 impl Column {
-    fn new(about: About, is_chosen: bool) -> Self {
-        Self {
-            about,
-            is_chosen,
-            values: BTreeSet::new(),
-            filled: 0,
-            blank: 0,
-            dates: 0,
-            urls: 0,
-            has_word: false,
-        }
-    }
-
-    fn see(&mut self, text: &str) {
-        let kind = kind(text);
-        if matches!(kind, Kind::Nothing | Kind::Zero) || text.trim() == "-" {
-            self.blank += 1;
+    fn see(&mut self, text: &str, kind: Kind) {
+        self.records += 1;
+        let text = text.trim().to_lowercase();
+        let is_number = text.parse::<f64>().is_ok();
+        let is_zero = kind == Kind::No && is_number;
+        if kind == Kind::Nothing || is_zero || text == "-" {
+            self.has_blank = true;
             return;
         }
-        self.filled += 1;
-        self.dates += usize::from(kind == Kind::Date);
-        self.urls += usize::from(kind == Kind::Url);
-        let word = compact(text);
-        self.has_word |= OPTED_OUT.contains(&word.as_str()) || SUBSCRIBED.contains(&word.as_str());
+        self.has_yes_or_no |= matches!(kind, Kind::Yes | Kind::No) && !is_number;
+        self.has_word |= matches!(kind, Kind::Subscribed | Kind::OptedOut);
+        self.has_other_than_dates |= kind != Kind::Date;
+        self.has_other_than_urls |= !text.starts_with("http://") && !text.starts_with("https://");
         if self.values.len() <= FEW {
-            self.values.insert(text.trim().to_lowercase());
+            self.values.insert(text);
         }
     }
 
     /// Whether its values look as if they divided the people into those who want emails and others.
     fn may_say_who(&self) -> bool {
-        if self.filled == 0 || self.has_only_urls() {
-            return false;
-        }
-        if self.has_word {
-            return true;
-        }
-        if self.dates == self.filled {
-            return self.blank > 0;
-        }
         let count = self.values.len();
-        if count > FEW {
+        if count == 0 {
             return false;
         }
-        let says_yes_or_no = |text: &String| matches!(kind(text), Kind::Yes | Kind::No);
-        if self.values.iter().any(says_yes_or_no) {
-            return true;
+        let kinds = count + usize::from(self.has_blank);
+        // In a file of two people, two values may be anything.
+        let is_sure = self.records > kinds || self.values.iter().all(|value| is_code(value));
+        let divides = count <= 2 && kinds >= 2 && is_sure;
+        let has_yes_or_no = self.has_yes_or_no && count <= FEW;
+        divides || has_yes_or_no || self.has_word || (!self.has_other_than_dates && self.has_blank)
+    }
+
+    /// Whether it has to be asked about.
+    fn is_open(&self, name: &str) -> bool {
+        match self.about {
+            About::Other => {
+                let has_only_urls = !self.values.is_empty() && !self.has_other_than_urls;
+                !has_only_urls && (self.may_say_who() || is_about_consent(name))
+            }
+            _ => !self.unknown.is_empty(),
         }
-        let divides = count == 2 || (count == 1 && self.blank > 0);
-        divides && (self.values.iter().all(|it| is_code(it)) || self.filled + self.blank >= MANY)
     }
-
-    fn has_only_urls(&self) -> bool {
-        self.filled > 0 && self.urls == self.filled
-    }
-}
-
-/// Whether a text is a letter, 1 or 2: what others write for yes and no.
-fn is_code(text: &str) -> bool {
-    let is_letter = text.chars().count() == 1 && text.chars().all(char::is_alphabetic);
-    is_letter
-        || text
-            .parse::<f64>()
-            .is_ok_and(|number| number == 1.0 || number == 2.0)
 }
 
 impl OptOuts {
-    /// What the user says of a column.
+    /// Takes over the user's word about a column.
     pub fn choose(&mut self, column: &str, about: About) {
-        let chosen = Column::new(about, true);
+        let chosen = Column {
+            about,
+            is_chosen: true,
+            ..Column::default()
+        };
         self.columns.insert(column.into(), chosen);
     }
 
@@ -205,37 +142,39 @@ impl OptOuts {
             .any(|column| self.about(column) == About::Subscribed);
     }
 
-    /// What a column is about, by what the user says of it or by its name.
-    pub fn about(&self, column: &str) -> About {
+    /// The meaning of a column, by what the user says of it or by its name.
+    fn about(&self, column: &str) -> About {
         let known = self.columns.get(column);
         known.map_or_else(|| About::of(column), |known| known.about)
     }
 
     /// Judges a record, whose address is in this field. Any one column that opts out is enough.
     pub fn judge(&mut self, record: &Record, address: Option<usize>) -> Subscribed {
-        let mut yes = None;
-        let mut no = None;
-        let mut unclear = None;
+        let (mut yes, mut no, mut unclear) = (None, None, None);
         let mut is_blank = false;
         for Said { name, key, text } in said(record, address) {
             let column = self.columns.entry(Arc::clone(&name));
-            let column = column.or_insert_with(|| Column::new(About::of(&key), false));
-            column.see(&text);
-            self.is_told |= column.about == About::Subscribed && text != NULL;
-            match read(column.about, &text) {
-                Word::Nothing => is_blank |= column.about == About::Subscribed,
-                Word::Yes => yes = yes.or(Some(name)),
-                Word::No => no = no.or(Some(name)),
-                Word::Unreadable if column.about == About::Status => {
+            let column = column.or_insert_with(|| Column {
+                about: About::of(&key),
+                ..Column::default()
+            });
+            let (about, kind) = (column.about, Kind::of(&text));
+            column.see(&text, kind);
+            self.is_told |= about == About::Subscribed && text != NULL;
+            match (about, kind) {
+                (About::Other | About::Ignored, _) => {}
+                (_, Kind::Nothing) => is_blank |= about == About::Subscribed,
+                (_, Kind::OptedOut)
+                | (About::Subscribed, Kind::No)
+                | (About::OptedOut, Kind::Yes | Kind::Date) => no = no.or(Some(name)),
+                (About::OptedOut, Kind::No | Kind::Subscribed) => {}
+                (About::Subscribed, Kind::Yes) | (_, Kind::Subscribed) => yes = yes.or(Some(name)),
+                (About::Status, _) if column.unknown.len() <= FEW => {
                     let word = text.trim().chars().take(40).collect::<String>();
-                    if self.unknown_words.len() <= SHOWN {
-                        self.unknown_words.insert(format!("{name}: {word}"));
-                    }
+                    column.unknown.insert(word);
                 }
-                Word::Unreadable => {
-                    let problem = format!("the value of `{name}` must be yes or no");
-                    unclear = unclear.or(Some(problem));
-                }
+                (About::Status, _) => {}
+                _ => unclear = unclear.or(Some(name)),
             }
         }
 
@@ -247,8 +186,8 @@ impl OptOuts {
             }
             return Subscribed::No(no);
         }
-        if let Some(problem) = unclear {
-            return Subscribed::Unclear(problem);
+        if let Some(name) = unclear {
+            return Subscribed::Unclear(format!("the value of `{name}` must be yes or no"));
         }
         if yes.is_none() || is_blank {
             return Subscribed::Unsaid;
@@ -262,7 +201,7 @@ impl OptOuts {
 
     /// Which columns say who has opted out, and how, once all records are read.
     pub fn describe(&self) -> String {
-        let read = self.columns.iter().filter(|(column, _)| self.reads(column));
+        let read = self.columns.iter().filter(|(name, _)| self.reads(name));
         let read = read.map(|(name, column)| match (column.is_chosen, column.about) {
             (true, About::OptedOut) => format!("`{name}` (yes: opted out)"),
             (true, About::Subscribed) => format!("`{name}` (yes: subscribed)"),
@@ -293,181 +232,110 @@ impl OptOuts {
         }
     }
 
-    /// Asks about columns that may say who has opted out, and about words of a status that are not
-    /// known, once all records are read.
-    pub async fn ask(&self, context: &Context) -> Result<(), Failure> {
-        self.ask_about_columns(context).await?;
-        self.ask_about_unknown_words(context).await
-    }
-
-    async fn ask_about_columns(&self, context: &Context) -> Result<(), Failure> {
-        let open = self.undeclared();
-        let Some(first) = open.first() else {
-            return Ok(());
-        };
-        let shown = open.iter().map(|column| format!("`{column}`"));
-        let shown = shown.collect::<Vec<_>>().join(", ");
-        let is_one = open.len() == 1;
-        let columns = if is_one { "the column" } else { "the columns" };
-        let problem = format!("{columns} {shown} may say who gets no email");
-        let first = shell_quoted(first);
-        let ways_out = format!(
-            "if yes means opted out: --opt-out {first}\nif yes means subscribed: --opt-in {first}\n\
-             if it says something else: --ignore {first}, or of all columns: --opt-out none"
-        );
-        if context.out.can_ask() && !context.settings.yes && !context.settings.dry_run {
-            let question = format!("{problem}. Send to everybody, whatever it says?");
-            let answer = confirm(context, &question).await;
-            return answer.map_err(|failure| failure.hint(ways_out));
+    /// Asks about the columns that may say who has opted out, once all records are read. Returns what
+    /// a person says of them; the file then has to be read again. Who cannot be asked has to declare
+    /// them.
+    pub async fn ask(&self, context: &Context) -> Result<Vec<(String, About)>, Failure> {
+        let open = self.columns.iter().filter(|(name, column)| {
+            let is_excluded = self.is_none_other && column.about == About::Other;
+            column.is_open(name) && !is_excluded
+        });
+        let open = open.collect::<Vec<_>>();
+        if open.is_empty() {
+            return Ok(Vec::new());
         }
-        Err(Failure::input(problem)
-            .code("opt_outs_unclear")
-            .hint(ways_out))
-    }
-
-    /// The columns that nobody has declared, and that look as if they said who gets no email.
-    fn undeclared(&self) -> Vec<&str> {
-        if self.is_none_other {
-            return Vec::new();
+        let problems = open.iter().map(|(name, column)| column.problem(name));
+        let problems = problems.collect::<Vec<_>>().join("; ");
+        let ways_out = open.iter().take(SHOWN);
+        let ways_out = ways_out.map(|(name, column)| column.ways_out(name));
+        let others = "--opt-out none if no column but those with documented names says it";
+        let ways_out = ways_out.chain([others.to_owned()]);
+        let ways_out = ways_out.collect::<Vec<_>>().join("\n");
+        let unclear = || {
+            let failure = Failure::input(&problems).code("opt_outs_unclear");
+            failure.hint(&ways_out)
+        };
+        if !context.out.can_ask() || context.settings.yes || context.settings.dry_run {
+            return Err(unclear());
         }
-        let is_open = |name: &str, column: &Column| {
-            column.about == About::Other
-                && !column.has_only_urls()
-                && (column.may_say_who() || is_about_consent(name))
-        };
-        let columns = self.columns.iter();
-        let open = columns.filter(|(name, column)| is_open(name, column));
-        open.map(|(name, _)| &**name).collect()
-    }
 
-    async fn ask_about_unknown_words(&self, context: &Context) -> Result<(), Failure> {
-        let Some(first) = self.unknown_words.first() else {
-            return Ok(());
-        };
-        let column = first.split(": ").next().unwrap_or_default();
-        let shown = self.unknown_words.iter().take(SHOWN).cloned();
-        let shown = shown.collect::<Vec<_>>().join(", ");
-        let more = if self.unknown_words.len() > SHOWN {
-            ", …"
-        } else {
-            ""
-        };
-        let problem = format!("words that may say who has opted out are not known: {shown}{more}");
-        if context.out.can_ask() && !context.settings.yes && !context.settings.dry_run {
-            let question = format!("{problem}. Are people with these words subscribed?");
-            return confirm(context, &question).await;
+        let mut said = Vec::new();
+        for (name, column) in &open {
+            if column.about == About::Status {
+                continue;
+            }
+            let (problem, values) = (column.problem(name), some_of(&column.values));
+            let question = format!("{problem} ({values}). {QUESTION}");
+            let answer = context.out.ask_until(&question, answer).await;
+            let answer = answer.map_err(|failure| failure.hint(&ways_out))?;
+            said.push((name.to_string(), answer.ok_or_else(unclear)?));
         }
-        Err(Failure::input(problem)
-            .code("opt_outs_unclear")
-            .hint(format!(
-                "if this column says something else: --ignore {}\nif not, add a column \
-                 `unsubscribed` with yes or no",
-                shell_quoted(column)
-            )))
+        if said.is_empty() {
+            let question = format!("{problems}. Are these people subscribed?");
+            let confirmed = confirm(context, &question).await;
+            confirmed.map_err(|failure| failure.hint(&ways_out))?;
+        }
+        Ok(said)
     }
 }
 
-/// Whether the name of a column has a word about consent.
-fn is_about_consent(name: &str) -> bool {
-    /// Also in other languages: a question too many harms nobody.
-    const STARTS: [&str; 37] = [
-        "newsletter",
-        "marketing",
-        "consent",
-        "subscri",
-        "unsub",
-        "blacklist",
-        "blocklist",
-        "suppress",
-        "bounce",
-        "complain",
-        "cleaned",
-        "gdpr",
-        "dsgvo",
-        "rgpd",
-        "werb",
-        "abmeld",
-        "abgemeld",
-        "abbestell",
-        "abonn",
-        "gesperrt",
-        "sperr",
-        "widerruf",
-        "einwillig",
-        "nieuwsbrief",
-        "afmeld",
-        "uitschr",
-        "toestemming",
-        "nyhetsbrev",
-        "désabon",
-        "desabon",
-        "désinscri",
-        "desinscri",
-        "consenti",
-        "baja",
-        "согласи",
-        "рассыл",
-        "отпис",
-    ];
-    const WORDS: [&str; 7] = ["opt", "opts", "opted", "optin", "optout", "dnc", "dne"];
-    let words = words(name);
-    let joined = words.concat();
-    let is_word = |word: &String| {
-        STARTS.iter().any(|start| word.starts_with(start)) || WORDS.contains(&word.as_str())
-    };
-    words.iter().any(is_word) || joined.contains("donot") || joined.contains("newsletter")
-}
+const QUESTION: &str =
+    "Does yes mean opted [o]ut, or opted [i]n, or has it [n]othing to do with it? ";
 
-/// The words of a name, such as `opt` and `out` of `optOut`, in lower case.
-fn words(name: &str) -> Vec<String> {
-    let mut text = String::new();
-    for letter in name.chars() {
-        if letter.is_uppercase() && text.ends_with(char::is_lowercase) {
-            text.push(' ');
-        }
-        text.push(letter);
+fn answer(text: &str) -> Result<About, Failure> {
+    match text.to_lowercase().as_str() {
+        "o" | "out" => Ok(About::OptedOut),
+        "i" | "in" => Ok(About::Subscribed),
+        "n" | "nothing" => Ok(About::Ignored),
+        _ => Err(Failure::usage(format!(
+            "`{text}` is not an answer: type o, i or n"
+        ))),
     }
-    let text = text.to_lowercase();
-    let words = text.split(|c: char| !c.is_alphanumeric());
-    words
-        .filter(|word| !word.is_empty())
-        .map(str::to_owned)
-        .collect()
 }
 
-/// What a value says.
-#[derive(Debug, PartialEq)]
-enum Word {
-    Nothing,
-    /// Subscribed.
-    Yes,
-    /// Opted out.
-    No,
-    Unreadable,
+impl Column {
+    /// The question about it.
+    fn problem(&self, name: &str) -> String {
+        match self.about {
+            About::Status => {
+                let words = some_of(&self.unknown);
+                format!("the column `{name}` has words that are not known: {words}")
+            }
+            _ => format!("the column `{name}` may say who gets no email"),
+        }
+    }
+
+    /// How the user says what it is about.
+    fn ways_out(&self, name: &str) -> String {
+        let column = shell_quoted(name);
+        match self.about {
+            About::Status => format!(
+                "--ignore {column} if it says something else; if not, add a column `unsubscribed` with \
+                 yes or no"
+            ),
+            _ => format!(
+                "--opt-out {column} if yes means opted out, --opt-in {column} if it means subscribed, \
+                 --ignore {column} if it says something else"
+            ),
+        }
+    }
 }
 
-/// The words of a status that opt out, and those that do not.
-const OPTED_OUT: [&str; 12] = [
-    "unsubscribed",
-    "notsubscribed",
-    "optedout",
-    "optout",
-    "inactive",
-    "bounced",
-    "complained",
-    "cleaned",
-    "suppressed",
-    "blocked",
-    "blacklisted",
-    "abgemeldet",
-];
-const SUBSCRIBED: [&str; 5] = ["subscribed", "optedin", "optin", "active", "confirmed"];
+fn some_of(values: &BTreeSet<String>) -> String {
+    let shown = values.iter().take(SHOWN).map(|value| one_line(value));
+    let more = values.len() > SHOWN;
+    let shown = shown.chain(more.then_some("…".into()));
+    shown.collect::<Vec<_>>().join(", ")
+}
 
-/// Yes and no, as people write them in many languages, and spreadsheets.
-const YES: &str = "yes y true t x ✓ ✔ on j ja jah da o oui s si sí sì sim tak ano igen evet kyllä aan ein \
-    wahr vrai vero verdadero waar да так はい 是 有 예 네 نعم כן";
-const NO: &str = "no n false f - off nein nee nej nei non não nao nie ne nem hayır ei uit aus falsch faux \
-    falso onwaar ✗ ✘ нет ні いいえ 否 無 아니요 아니오 لا לא";
+/// Whether a text is a letter, 1 or 2: what others write for yes and no.
+fn is_code(text: &str) -> bool {
+    let is_letter = text.chars().count() == 1 && text.chars().all(char::is_alphabetic);
+    is_letter
+        || text
+            .parse::<f64>()
+            .is_ok_and(|number| number == 1.0 || number == 2.0)
+}
 
 /// JSON without a value.
 const NULL: &str = "null";
@@ -518,116 +386,14 @@ fn within(name: &str, value: &Value) -> Map<String, Value> {
     }
 }
 
-fn read(about: About, text: &str) -> Word {
-    let kind = kind(text);
-    if kind == Kind::Nothing || matches!(about, About::Other | About::Ignored) {
-        return Word::Nothing;
-    }
-    let word = compact(text);
-    let is_out = OPTED_OUT.contains(&word.as_str());
-    let is_in = SUBSCRIBED.contains(&word.as_str());
-    match about {
-        About::Subscribed if is_in || matches!(kind, Kind::Yes | Kind::One) => Word::Yes,
-        About::Subscribed if is_out || matches!(kind, Kind::No | Kind::Zero) => Word::No,
-        About::OptedOut if is_out || matches!(kind, Kind::Yes | Kind::One | Kind::Date) => Word::No,
-        About::OptedOut if is_in || matches!(kind, Kind::No | Kind::Zero) => Word::Nothing,
-        About::Status if is_out => Word::No,
-        About::Status if is_in => Word::Yes,
-        _ => Word::Unreadable,
-    }
-}
-
-fn kind(text: &str) -> Kind {
-    let word = text.trim().to_lowercase();
-    let is_in = |words: &str| words.split_whitespace().any(|each| each == word);
-    match word.as_str() {
-        "" | NULL | "n/a" | "0000-00-00" | "0000-00-00 00:00:00" => Kind::Nothing,
-        "1" | "1.0" => Kind::One,
-        "0" | "0.0" => Kind::Zero,
-        word if word.starts_with("http://") || word.starts_with("https://") => Kind::Url,
-        word if is_date(word) => Kind::Date,
-        _ if is_in(YES) => Kind::Yes,
-        _ if is_in(NO) => Kind::No,
-        _ => Kind::Text,
-    }
-}
-
-/// Whether a text begins with a date such as 2026-01-31, 31.1.2026 or 1/31/26, or is a day as a
-/// spreadsheet counts it, from 2000 to 2050.
-fn is_date(text: &str) -> bool {
-    let day = text.split([' ', 't']).next().unwrap_or_default();
-    let parts = day.split(['-', '.', '/']).collect::<Vec<_>>();
-    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
-    let is_serial = || {
-        let number = text.parse::<f64>();
-        number.is_ok_and(|day| (36_526.0..54_789.0).contains(&day))
-    };
-    (parts.len() == 3 && parts.iter().all(is_number)) || is_serial()
-}
-
-/// The addresses of a row that opts out, however they are spelt: several in a cell, with `mailto:`,
-/// quotes, brackets, or characters that cannot be seen. The error is for a text that cannot be read
-/// for sure.
-pub fn addresses(text: &str) -> Result<Vec<String>, &'static str> {
-    if let Ok(address) = email::check(text.trim()) {
-        return Ok(vec![address]);
-    }
-    let mut text = text.to_owned();
-    for (entity, character) in [
-        ("&lt;", "<"),
-        ("&gt;", ">"),
-        ("&quot;", "\""),
-        ("&#39;", "'"),
-    ] {
-        text = text.replace(entity, character);
-    }
-    let visible = text.chars().filter(|c| !is_invisible(*c)).map(narrow);
-    let visible = visible.collect::<String>();
-    let is_between = |c: char| c.is_whitespace() || email::is_quote(c) || ",;|<>()[]{}".contains(c);
-    let mut found = Vec::new();
-    for part in visible.split(is_between) {
-        let part = part.trim_matches(['.', ':']);
-        let bare = part
-            .get(..7)
-            .filter(|start| start.eq_ignore_ascii_case("mailto:"));
-        let bare = if bare.is_some() { &part[7..] } else { part };
-        let bare = bare.split('?').next().unwrap_or_default();
-        if bare.contains('@') {
-            found.push(email::check(bare)?);
-        }
-    }
-    if found.is_empty() {
-        return Err("no email address");
-    }
-    Ok(found)
-}
-
-/// The ASCII character of a full-width or small one.
-fn narrow(c: char) -> char {
-    match c {
-        '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xff01 + 0x21).unwrap_or(c),
-        '\u{fe6b}' => '@',
-        '\u{3002}' | '\u{ff61}' | '\u{2024}' | '\u{fe52}' => '.',
-        c => c,
-    }
-}
-
-/// The letters and digits of a name, in lower case.
-pub fn compact(name: &str) -> String {
-    let lower = name.to_lowercase();
-    lower
-        .chars()
-        .filter(|letter| letter.is_alphanumeric())
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
 
-    fn judged(rows: &[&[(&str, &str)]]) -> (OptOuts, Vec<Subscribed>) {
+    /// What the records say, and which columns are asked about.
+    fn judged(rows: &[&[(&str, &str)]]) -> (Vec<Subscribed>, Vec<String>) {
         let mut rule = OptOuts::default();
         let judge = |row: &&[(&str, &str)]| {
             let fields = row
@@ -641,7 +407,16 @@ mod tests {
             rule.judge(&record, None)
         };
         let said = rows.iter().map(judge).collect();
-        (rule, said)
+        let open = rule.columns.iter().filter(|(name, it)| it.is_open(name));
+        (said, open.map(|(name, _)| name.to_string()).collect())
+    }
+
+    /// The columns that are asked about in a file with one column of these values.
+    fn asked(column: &str, values: &[&str]) -> Vec<String> {
+        let rows = values.iter().map(|value| [(column, *value)]);
+        let rows = rows.collect::<Vec<_>>();
+        let rows = rows.iter().map(|row| &row[..]).collect::<Vec<_>>();
+        judged(&rows).1
     }
 
     #[test]
@@ -658,73 +433,63 @@ mod tests {
             ("status", "Opted out", out("status")),
             ("status", "active", Subscribed::Yes),
             ("newsletter", "no", Subscribed::Unsaid),
+            ("status", "trial", Subscribed::Unsaid),
         ] {
-            let (rule, said) = judged(&[&[(column, value)]]);
+            let (said, open) = judged(&[&[(column, value)]]);
             assert_eq!(said, [expected], "{column} {value}");
-            assert_eq!(
-                rule.undeclared().is_empty(),
-                column != "newsletter",
-                "{column}"
-            );
+            let is_asked = column == "newsletter" || value == "trial";
+            assert_eq!(open.len(), usize::from(is_asked), "{column} {value}");
         }
-        let (_, said) = judged(&[&[("subscribed", "maybe")]]);
+        let (said, _) = judged(&[&[("subscribed", "maybe")]]);
         assert!(matches!(said[0], Subscribed::Unclear(_)));
     }
 
     #[test]
-    fn other_columns_with_two_kinds_of_values_or_a_word_about_consent_are_asked_about() {
+    fn other_columns_with_two_values_or_a_word_about_consent_are_asked_about() {
         for (column, values) in [
-            ("newsletter_active", ["no", "yes"]),
-            ("nieuwsbrief", ["ja", "nee"]),
-            ("Werbung erlaubt", ["1", "0"]),
-            ("vip", ["true", ""]),
-            ("left", ["2026-01-02", ""]),
-            ("Abmeldung am", ["01.02.2026", "-"]),
-            ("Post", ["45123", ""]),
-            ("Werbung erlaubt", ["J", "N"]),
-            ("Werbung erlaubt", ["1.0", "0.0"]),
-            ("Post", ["1", "2"]),
-            ("Post", ["aan", "uit"]),
-            ("Post", ["да", "нет"]),
-            ("Post", ["はい", "いいえ"]),
-            ("Post", ["subscribed", "unsubscribed"]),
-            ("Post", ["opted in", "opted out"]),
-            ("Post", ["active", "inactive"]),
-            ("lifecycle", ["lead", "unsubscribed"]),
-            ("Sperrvermerk", ["a", "b"]),
-            ("согласие", ["a", "b"]),
-            ("marketing", ["a", "b"]),
-            ("Do Not Contact", ["a", "b"]),
-            ("emailOptIn", ["a", "b"]),
+            ("newsletter_active", &["no", "yes"][..]),
+            ("nieuwsbrief", &["ja", "nee"]),
+            ("Werbung erlaubt", &["1", "0"]),
+            ("Werbung erlaubt", &["J", "N"]),
+            ("Werbung erlaubt", &["1.0", "0.0"]),
+            ("vip", &["true", ""]),
+            ("left", &["2026-01-02", ""]),
+            ("Abmeldung am", &["01.02.2026", "-"]),
+            ("Post", &["45123", ""]),
+            ("Post", &["1", "2"]),
+            ("Post", &["aan", "uit"]),
+            ("Post", &["да", "нет"]),
+            ("Post", &["はい", "いいえ"]),
+            ("Post", &["subscribed", "unsubscribed"]),
+            ("Post", &["opted in", "opted out"]),
+            ("Post", &["active", "inactive"]),
+            ("Post", &["gern", "nie wieder", "gern"]),
+            ("Post", &["gern", "", "gern"]),
+            ("lifecycle", &["lead", "unsubscribed", "customer"]),
+            ("VIP", &["Ja", "Nein", "weiß nicht"]),
+            ("VIP", &["yes", "no", "perhaps"]),
+            ("left", &["2026-01-02", "2026-01-03", "2026-01-04", ""]),
+            ("Sperrvermerk", &["a", "b", "c"]),
+            ("согласие", &["a", "b", "c"]),
+            ("marketing", &["a", "b", "c"]),
+            ("Do Not Contact", &["a", "b", "c"]),
+            ("emailOptIn", &["a", "b", "c"]),
         ] {
-            let rows = values.map(|value| [(column, value)]);
-            let rows = rows.iter().map(|row| &row[..]).collect::<Vec<_>>();
-            assert_eq!(judged(&rows).0.undeclared(), [column]);
+            assert_eq!(asked(column, values), [column], "{values:?}");
         }
         for (column, values) in [
-            ("name", ["Ada", ""]),
-            ("orders", ["1", "1"]),
-            ("orders", ["3", "2"]),
-            ("born", ["2026-01-02", "2026-01-03"]),
-            ("unsubscribe_url", ["https://x.test/1", "https://x.test/2"]),
-            ("option", ["blue", "red"]),
+            ("name", &["Ada", ""][..]),
+            ("token", &["k7", "m2"]),
+            ("orders", &["1", "1"]),
+            ("orders", &["3", "2"]),
+            ("orders", &["1", "0", "3", "4"]),
+            ("born", &["2026-01-02", "2026-01-03", "2026-01-04"]),
+            ("unsubscribe_url", &["https://x.test/1", "https://x.test/2"]),
+            ("option", &["blue", "red"]),
+            ("color", &["blue", "red", "green"]),
         ] {
-            let rows = values.map(|value| [(column, value)]);
-            let rows = rows.iter().map(|row| &row[..]).collect::<Vec<_>>();
-            assert!(judged(&rows).0.undeclared().is_empty(), "{column}");
+            assert_eq!(asked(column, values), [""; 0], "{values:?}");
         }
-    }
-
-    #[test]
-    fn a_third_word_does_not_hide_the_other_two() {
-        for values in [["Ja", "Nein", "weiß nicht"], ["yes", "no", "perhaps"]] {
-            let rows = values.map(|value| [("VIP", value)]);
-            let rows = rows.iter().map(|row| &row[..]).collect::<Vec<_>>();
-            assert_eq!(judged(&rows).0.undeclared(), ["VIP"]);
-        }
-        let rows = ["red", "green"].map(|value| [("color", value)]).repeat(5);
-        let rows = rows.iter().map(|row| &row[..]).collect::<Vec<_>>();
-        assert_eq!(judged(&rows).0.undeclared(), ["color"]);
     }
 
     #[test]
@@ -741,34 +506,6 @@ mod tests {
             };
             let said = rule.judge(&record, None);
             assert_eq!(said, Subscribed::No("metadata.subscribed".into()));
-        }
-    }
-
-    #[test]
-    fn an_address_that_opts_out_is_read_however_it_is_spelt() {
-        for text in [
-            "a@b.test",
-            " A@B.test. ",
-            "mailto:a@b.test?subject=x",
-            "\"a@b.test\",",
-            "<a@b.test>",
-            "[a@b.test]",
-            "\u{200b}a@b.test",
-            "a\u{ff20}b.test",
-            "Ada Lovelace (a@b.test)",
-            "'a@b.test'",
-            "'a@b.test",
-            "\u{201c}a@b.test\u{201d}",
-            "`a@b.test`",
-            "«a@b.test»",
-            "&lt;a@b.test&gt;",
-        ] {
-            assert_eq!(addresses(text), Ok(vec!["a@b.test".to_owned()]), "{text}");
-        }
-        let two = ["a@b.test", "c@d.test"].map(str::to_owned).to_vec();
-        assert_eq!(addresses("a@b.test; c@d.test"), Ok(two));
-        for text in ["", "ada", "a@b@c.test", "a@b.test c@"] {
-            assert!(addresses(text).is_err(), "{text}");
         }
     }
 }

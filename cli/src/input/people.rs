@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::columns::{ColumnOptions, names};
-use super::email;
-use super::opt_outs::{OptOuts, Subscribed, addresses};
+use super::email::{self, is_invisible};
+use super::opt_outs::{OptOuts, Subscribed};
 use super::records::{Record, Records};
 use crate::failure::Failure;
 
@@ -98,5 +98,85 @@ impl PeopleFile {
             subscribed,
             opted_out,
         }))
+    }
+}
+
+/// The addresses of a row that opts out, however they are spelt: several in a cell, with `mailto:`,
+/// quotes, brackets, or characters that cannot be seen. The error is for a text that cannot be read
+/// for sure.
+fn addresses(text: &str) -> Result<Vec<String>, &'static str> {
+    if let Ok(address) = email::check(text.trim()) {
+        return Ok(vec![address]);
+    }
+    let mut text = text.to_owned();
+    for (entity, character) in [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&#39;", "'"),
+    ] {
+        text = text.replace(entity, character);
+    }
+    let visible = text.chars().filter(|c| !is_invisible(*c)).map(narrow);
+    let visible = visible.collect::<String>();
+    let is_between = |c: char| c.is_whitespace() || email::is_quote(c) || ",;|<>()[]{}".contains(c);
+    let mut found = Vec::new();
+    for part in visible.split(is_between) {
+        let part = part.trim_matches(['.', ':']);
+        let bare = part
+            .get(..7)
+            .filter(|start| start.eq_ignore_ascii_case("mailto:"));
+        let bare = if bare.is_some() { &part[7..] } else { part };
+        let bare = bare.split('?').next().unwrap_or_default();
+        if bare.contains('@') {
+            found.push(email::check(bare)?);
+        }
+    }
+    if found.is_empty() {
+        return Err("no email address");
+    }
+    Ok(found)
+}
+
+/// The ASCII character of a full-width or small one.
+fn narrow(c: char) -> char {
+    match c {
+        '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xff01 + 0x21).unwrap_or(c),
+        '\u{fe6b}' => '@',
+        '\u{3002}' | '\u{ff61}' | '\u{2024}' | '\u{fe52}' => '.',
+        c => c,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_opts_out_is_read_however_it_is_spelt() {
+        for text in [
+            "a@b.test",
+            " A@B.test. ",
+            "mailto:a@b.test?subject=x",
+            "\"a@b.test\",",
+            "<a@b.test>",
+            "[a@b.test]",
+            "\u{200b}a@b.test",
+            "a\u{ff20}b.test",
+            "Ada Lovelace (a@b.test)",
+            "'a@b.test'",
+            "'a@b.test",
+            "\u{201c}a@b.test\u{201d}",
+            "`a@b.test`",
+            "«a@b.test»",
+            "&lt;a@b.test&gt;",
+        ] {
+            assert_eq!(addresses(text), Ok(vec!["a@b.test".to_owned()]), "{text}");
+        }
+        let two = ["a@b.test", "c@d.test"].map(str::to_owned).to_vec();
+        assert_eq!(addresses("a@b.test; c@d.test"), Ok(two));
+        for text in ["", "ada", "a@b@c.test", "a@b.test c@"] {
+            assert!(addresses(text).is_err(), "{text}");
+        }
     }
 }

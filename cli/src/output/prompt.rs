@@ -22,7 +22,7 @@ impl Printer {
         Ok((!typed.is_empty()).then(|| typed.trim().to_owned()))
     }
 
-    /// As [`Printer::ask`], until `read` accepts the answer: reports the problem and asks again.
+    /// Like [`Printer::ask`], until `read` accepts the answer: reports the problem and asks again.
     /// `None` for an empty answer, too.
     pub async fn ask_until<T>(
         &self,

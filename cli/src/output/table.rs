@@ -145,7 +145,7 @@ const GAP: usize = 2;
 pub(crate) struct Canvas {
     pub(crate) width: Option<usize>,
     pub(crate) color: bool,
-    /// That of shown times.
+    /// The zone of shown times.
     pub(crate) zone: Zone,
 }
 

@@ -8,7 +8,7 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |it| it == '\n' || !is_unsafe(it), readable)
 }
 
-/// As [`printable`], but also keeps tabs.
+/// Like [`printable`], but also keeps tabs.
 pub(crate) fn printable_document(text: &str) -> Cow<'_, str> {
     escaped(
         text,
@@ -17,7 +17,7 @@ pub(crate) fn printable_document(text: &str) -> Cow<'_, str> {
     )
 }
 
-/// As [`printable`], but also escapes line feeds.
+/// Like [`printable`], but also escapes line feeds.
 pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
     escaped(text, |it| !is_unsafe(it), readable)
 }

@@ -12,7 +12,7 @@ use super::table::{Setting, profile_settings, to_item};
 use super::{Guard, Key};
 use crate::command_line::shell_quoted;
 use crate::failure::Failure;
-use crate::private;
+use crate::private_files;
 use crate::suggest::nearest;
 
 /// The name of the profile that is used by default.
@@ -92,7 +92,7 @@ impl ProfileFile {
 
     /// Writes the file, which only its owner can read.
     pub fn save(&self) -> Result<(), Failure> {
-        private::replace(&self.path, self.document.to_string().as_bytes())
+        private_files::replace(&self.path, self.document.to_string().as_bytes())
             .map_err(|error| failed(&self.path, &error))
     }
 }
@@ -179,7 +179,7 @@ pub struct UnknownEntry {
     pub(super) name: String,
     /// The entry and where it is.
     pub shown: String,
-    /// What was probably meant.
+    /// The name that was probably meant.
     pub meant: Option<String>,
     profile: Option<String>,
 }
@@ -196,7 +196,7 @@ impl ProfileFile {
     /// Reads the file, which other users must not be able to read.
     pub(super) fn credentials(directory: &Path) -> Result<Self, Failure> {
         let path = directory.join("credentials.toml");
-        if private::is_open_to_others(&path) {
+        if private_files::is_open_to_others(&path) {
             let shown = path.display().to_string();
             let problem = "other users can access this file, which contains keys";
             return Err(Failure::input(format!("{shown}: {problem}"))
@@ -282,7 +282,7 @@ fn shape_error(document: &DocumentMut) -> Option<&'static str> {
 /// other's changes.
 pub(super) fn lock(dir: &Path) -> Result<fs::File, Failure> {
     let path = dir.join("lock");
-    private::lock(&path).map_err(|error| failed(&path, &error))
+    private_files::lock(&path).map_err(|error| failed(&path, &error))
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> Failure {
@@ -382,7 +382,8 @@ mod tests {
     fn errors_in_files_do_not_quote_their_content() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("credentials.toml");
-        private::replace(&path, b"[profiles.a]\nemail_key = sk_live_secret\n").expect("written");
+        private_files::replace(&path, b"[profiles.a]\nemail_key = sk_live_secret\n")
+            .expect("written");
         let error = ProfileFile::credentials(dir.path()).expect_err("refused");
         let message = &error.message;
         assert!(

@@ -63,7 +63,7 @@ pub struct Settings {
     values: Values,
     /// The entries of `config.toml` that have no effect.
     pub unknown_entries: Vec<UnknownEntry>,
-    /// Of the email and the extraction service.
+    /// The URLs of the email and the extraction service.
     urls: [Option<Sourced<String>>; 2],
     /// What the commands for the keys of both have printed.
     keys_of_commands: [OnceLock<Key>; 2],
@@ -125,7 +125,7 @@ impl Values {
         })
     }
 
-    /// As [`get`](Self::get), of a setting that has a default.
+    /// Like [`get`](Self::get), of a setting that has a default.
     fn with_default<T: DeserializeOwned>(&self, name: &str) -> Result<Sourced<T>, Failure> {
         self.get(name)
             .ok_or_else(|| Failure::other(format!("the setting {name} has no value")))

@@ -33,7 +33,7 @@ pub struct Setting {
     default: Option<&'static str>,
     /// The value in the example of a profile. A setting without one is in no profile.
     example: Option<String>,
-    /// What it is, as a noun phrase.
+    /// The meaning, as a noun phrase.
     pub help: &'static str,
 }
 
@@ -142,7 +142,7 @@ impl Setting {
     }
 
     /// The value without any source.
-    pub(super) fn default_value(&self) -> Option<Json> {
+    pub fn default_value(&self) -> Option<Json> {
         self.default.and_then(|text| self.parse(text).ok())
     }
 

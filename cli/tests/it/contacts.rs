@@ -35,7 +35,7 @@ fn import_is_repeatable() {
     let import = |more: &[&str]| {
         home.run(&[&["--sandbox", "contacts", "import", &audience, &file], more].concat())
     };
-    let first = import(&[]);
+    let first = import(&["--ignore", "plan"]);
     assert_eq!(first.code, 11, "{first:?}");
     assert_eq!(results(&first), ["created", "failed", "created"]);
     assert_eq!(first.json()[1]["row"], 3);
@@ -68,6 +68,34 @@ fn import_is_repeatable() {
         (&json!({"plan": "pro"}), &json!(["news", "offers"]))
     );
     assert_eq!(all.as_array().map(Vec::len), Some(3));
+}
+
+/// An export must not say that nobody has opted out.
+#[test]
+fn a_csv_that_may_lack_a_consent_or_custom_data_says_so() {
+    let export = |contact: &str| {
+        let page = format!(r#"{{"contacts":[{contact}],"total":1}}"#);
+        let service = Service::always(200, &page);
+        let env = [
+            ("SVC_EMAIL_URL", service.url()),
+            ("SVC_EMAIL_KEY", "mk_test_abcdef123".to_owned()),
+        ];
+        let env = env.each_ref().map(|(name, value)| (*name, value.as_str()));
+        let args = ["contacts", "list", "aud_1", "--all", "-o", "csv"];
+        Home::new().run_with_env(&args, &env)
+    };
+    let run = export(
+        r#"{"id":"c","email":"a@b.test","permissions":{"mail":"off"},"metafields":[{"key":"plan","value":"pro"}]}"#,
+    );
+    assert_eq!(run.code, 0, "{run:?}");
+    for part in ["warning", "metafields, permissions", "ndjson", "opt-out"] {
+        assert!(run.stderr.contains(part), "{part}: {run:?}");
+    }
+    let run = export(
+        r#"{"id":"c","email":"a@b.test","metadata":{},"email_marketing_consent":{"state":"unsubscribed"}}"#,
+    );
+    assert!(run.stdout.contains("c,a@b.test,,false,"), "{run:?}");
+    assert!(!run.stderr.contains("warning"), "{run:?}");
 }
 
 #[test]
@@ -270,6 +298,52 @@ fn a_conflict_during_import_fails_its_row() {
 
 /// People who opted out stay opted out: in an import, an export, and an import of the export.
 /// `SVC_TEST_CONTACTS` sets the number of contacts.
+/// What is kept of each row is little, so that 300 000 of them fit in 60 MB.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_import_of_many_rows_needs_little_memory() {
+    use std::io::{BufRead as _, BufReader};
+
+    let home = Home::new();
+    let audience = audience(&home);
+    let peak = |rows: usize| {
+        let people = (0..rows).map(|row| format!("p{row}@example.test,Person {row},{row}\n"));
+        let csv = format!("email,name,number\n{}", people.collect::<String>());
+        let file = home.file("people.csv", csv);
+        let import = [
+            "--sandbox",
+            "contacts",
+            "import",
+            &audience,
+            &file,
+            "--dry-run",
+        ];
+        let mut command = home.command(&[&import[..], &["-o", "ndjson"]].concat());
+        let command = command.stdout(std::process::Stdio::piped());
+        let mut running = command
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .expect("starts");
+        let status = format!("/proc/{}/status", running.id());
+        let mut peak = 0;
+        let lines = BufReader::new(running.stdout.take().expect("piped")).lines();
+        for (at, line) in lines.enumerate() {
+            line.expect("text");
+            if at % 100 == 0 {
+                let status = std::fs::read_to_string(&status).unwrap_or_default();
+                let highest = status.lines().find(|line| line.starts_with("VmHWM:"));
+                let kib = highest.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
+                peak = kib.map_or(peak, |kib: usize| kib * 1024);
+            }
+        }
+        assert!(running.wait().expect("ends").success());
+        peak
+    };
+    let (few, many) = (peak(1_000), peak(11_000));
+    let each = many.saturating_sub(few) / 10_000;
+    assert!(few > 0 && each < 200, "{each} bytes of each row");
+}
+
 #[test]
 fn opt_outs_survive_import_and_export() {
     let home = Home::new();

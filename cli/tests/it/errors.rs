@@ -61,6 +61,39 @@ fn each_status_has_its_exit_code() {
     }
 }
 
+/// Which thing a refusal is about, whatever its status is.
+#[test]
+fn a_hint_blames_what_the_text_is_about() {
+    let hint = |status: u16, message: &str, args: &[&str]| {
+        let service = Service::always(status, &format!(r#"{{"message":"{message}"}}"#));
+        let run = run(&service, args);
+        let error = run.error();
+        let hint = error["hint"].as_str().unwrap_or_default().to_owned();
+        (run.code, hint)
+    };
+    let delete = ["domains", "delete", "dom_1", "--yes"];
+    let (code, of_thing) = hint(404, "domain not found", &delete);
+    assert_eq!(code, 5);
+    assert!(!of_thing.contains("base URL"), "{of_thing}");
+    for of_path in ["Not Found", "no route for DELETE /api/v1/domains/dom_1"] {
+        let (code, hint) = hint(404, of_path, &delete);
+        assert!(code == 5 && hint.contains("base URL"), "{of_path}: {hint}");
+    }
+    let sender = "sender domain b.test is not verified";
+    for status in [200, 401, 403] {
+        let body = match status {
+            200 => format!(r#"{{"code":230013,"msg":"{sender}"}}"#),
+            _ => format!(r#"{{"message":"{sender}"}}"#),
+        };
+        let run = run(&Service::always(status, &body), &SEND);
+        let error = run.error();
+        let message = error["message"].as_str().unwrap_or_default();
+        assert!(run.code == 6 && message.contains(sender), "{run:?}");
+        let hint = error["hint"].as_str().unwrap_or_default();
+        assert!(!hint.contains("key") && !hint.contains("scope"), "{hint}");
+    }
+}
+
 #[test]
 fn the_path_of_a_base_url_may_be_wrong() {
     let service = Service::always(404, r#"{"error":{"code":"not_found","message":"no"}}"#);
@@ -386,7 +419,7 @@ fn a_success_response_without_an_email_is_printed_and_unknown() {
     let service = Service::always(200, r#"{"error":{"code":"x","message":"no"}}"#);
     let failed = run(&service, &SEND);
     let actual = (failed.code, &failed.error()["code"]);
-    assert_eq!(actual, (1, &"x".into()), "{failed:?}");
+    assert_eq!(actual, (6, &"x".into()), "{failed:?}");
     assert_eq!(failed.error()["outcome"], "refused", "{failed:?}");
     // Without its id, an email cannot be tracked, and another send may deliver it twice.
     for body in [

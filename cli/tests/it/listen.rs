@@ -824,6 +824,15 @@ fn listening_ends_after_so_many_deliveries_or_at_an_event() {
         (&json!("email.bounced"), &Value::Null)
     );
 
+    // The event may be inside another field.
+    let dialect = "delivery-event=event-data.event";
+    assert_eq!(home.run(&["config", "set", "dialect", dialect]).code, 0);
+    let listening = RunningListen::start(&home, &[&listen[..], &until].concat());
+    let body = r#"{"signature":{"t":1},"event-data":{"event":"email.bounced"}}"#;
+    listening.post(Some(&sign(body)), body);
+    assert_eq!(listening.end().code, 0);
+    assert_eq!(home.run(&["config", "unset", "dialect"]).code, 0);
+
     let in_time = ["--count", "1", "--timeout", "100ms"];
     let listening = RunningListen::start(&home, &[&listen[..], &in_time].concat());
     assert_eq!(listening.end().code, 10);

@@ -483,7 +483,7 @@ fn every_page_of_a_list_is_read_within_the_timeout() {
     let home = Home::new();
     let pages = (0..50_000).map(|page| {
         let body =
-            format!(r#"{{"data":[{{"id":"aud_{page}","name":"n"}}],"nextCursor":"c{page}"}}"#);
+            format!(r#"{{"data":[{{"id":"aud_{page}","name":"n","subscribed":true}}],"nextCursor":"c{page}"}}"#);
         crate::support::http_response(200, "", &body)
     });
     let service = Service::with_responses(&pages.collect::<Vec<_>>());
@@ -491,12 +491,16 @@ fn every_page_of_a_list_is_read_within_the_timeout() {
         ("SVC_EMAIL_URL", &*service.url()),
         ("SVC_EMAIL_KEY", "mk_test_x"),
     ];
+    let audience = "aud_019a0b1c-0000-7000-8000-000000000001";
+    let file = home.file("people.csv", "email\na@example.test\n");
     for line in [
         "api GET /api/v1/things --all",
         "api GET /api/v1/things --all -o ndjson",
-        "contacts list aud_019a0b1c-0000-7000-8000-000000000001 --all",
+        &format!("contacts list {audience} --all"),
         "audiences list",
         "audiences get Newsletter",
+        &format!("contacts import {audience} {file}"),
+        &format!("bulk send --audience {audience} --from a@b.test --subject s --text t --yes"),
     ] {
         let args = line.split(' ').chain(["--timeout", "1s"]);
         let run = home.run_with_env(&args.collect::<Vec<_>>(), &env);

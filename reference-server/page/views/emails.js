@@ -134,11 +134,16 @@ function Again({ story }) {
   }, 'The email was sent again, as a new one')}>Send again<//>`;
 }
 
-/** What can be simulated, and in which statuses of a recipient. @type {[import('control').EmailEvent['event'], string,
- * string[]][]} */
-const EVENTS = [['delivered', 'Deliver', ['sending', 'sent']], ['bounced', 'Bounce', ['sending', 'sent', 'delivered']],
-  ['opened', 'Open', ['delivered', 'complained']], ['clicked', 'Click', ['delivered', 'complained']],
-  ['complained', 'Complain', ['delivered']], ['failed', 'Fail', ['sending']]];
+/** What can be simulated, and in which statuses of a recipient.
+ * @type {{event: import('control').EmailEvent['event'], label: string, from: string[]}[]} */
+const EVENTS = [
+  { event: 'delivered', label: 'Deliver', from: ['sending', 'sent'] },
+  { event: 'bounced', label: 'Bounce', from: ['sending', 'sent', 'delivered'] },
+  { event: 'opened', label: 'Open', from: ['delivered', 'complained'] },
+  { event: 'clicked', label: 'Click', from: ['delivered', 'complained'] },
+  { event: 'complained', label: 'Complain', from: ['delivered'] },
+  { event: 'failed', label: 'Fail', from: ['sending'] },
+];
 
 /** Makes something happen to the email. @param {{story: EmailStory}} props */
 function Simulate({ story }) {
@@ -153,7 +158,7 @@ function Simulate({ story }) {
   const concerned = story.recipients.filter((one) => !recipient || one.address === recipient);
   const statuses = [...new Set(concerned.map((one) => one.status))].join(' or ');
   const isPossible = (/** @type {string[]} */ from) => concerned.some((one) => from.includes(one.status));
-  const impossible = EVENTS.filter(([, , from]) => !isPossible(from));
+  const impossible = EVENTS.filter(({ from }) => !isPossible(from));
   const reason = (/** @type {string[]} */ from) => `Only possible while a recipient is ${from.join(' or ')}; now: ${
     statuses}`;
   return html`<${Section} title="Simulate" actions=${story.recipients.length > 1 && html`<select aria-label="Recipient"
@@ -161,11 +166,11 @@ function Simulate({ story }) {
       setRecipient(valueOf(event))}>
       <option value="">All recipients</option>${story.recipients.map((one) => html`<option
         value=${one.address}>${one.address}</option>`)}</select>`}>
-    <div class="actions">${EVENTS.map(([event, label, from]) => html`<${Button} key=${event}
+    <div class="actions">${EVENTS.map(({ event, label, from }) => html`<${Button} key=${event}
       disabled=${!isPossible(from)} title=${isPossible(from) ? undefined : reason(from)} onClick=${() =>
         happen(event)}>${label}<//>`)}</div>
     ${impossible.length > 0 && html`<p class="muted">Not possible while ${story.recipients.length > 1 && !recipient ?
-      'the recipients are' : 'the recipient is'} ${statuses}: ${impossible.map(([, label]) => label).join(', ')}.</p>`}
+      'the recipients are' : 'the recipient is'} ${statuses}: ${impossible.map(({ label }) => label).join(', ')}.</p>`}
   <//>`;
 }
 

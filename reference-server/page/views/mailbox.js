@@ -15,81 +15,152 @@ import { MailHint } from './keys.js';
 /** @typedef {import('control').Message} Message */
 /** @typedef {import('control').MessageSummaryList['data'][number]} MessageSummary */
 
-const WORDS = ['to', 'from', 'subject', 'after'];
+/** The fields that a search of messages knows. */
+const FIELDS = ['to', 'from', 'subject', 'after'];
 
 /** @param {{route: import('../lib/route.js').Route}} props */
 export function Mailbox({ route }) {
   const { id } = route;
-  const q = route.params.q ?? '';
-  const [, update] = useState(0);
-  const { params, problem } = useMemo(() => search(q, WORDS), [q]);
+  const query = route.params.q ?? '';
+  const { params, problem } = useMemo(() => search(query, FIELDS), [query]);
   const messages = useList('/_sandbox/messages', params, 'message', id);
-  const { items } = messages;
-  const failed = problem ?? messages.error;
+  const { items, loaded } = messages;
+  const selection = useSelection(query);
+  const [, redraw] = useState({});
   const page = useContext(Page);
   const action = useAction();
-  const [picked, setPicked] = useState(/** @type {Set<string>} */ (new Set()));
-  useEffect(() => setPicked(new Set()), [q]);
-  const pick = (/** @type {string} */ one) => setPicked((old) => new Set(old.has(one) ? [...old].filter((other) =>
-    other !== one) : [...old, one]));
-  const at = items.findIndex((item) => item.id === id);
-  const link = (/** @type {MessageSummary} */ item) => href('mailbox', item.id, { q });
-  const step = (/** @type {number} */ by) => (at >= 0 && items[at + by] ? () => go(link(items[at + by])) : undefined);
-  const remove = async (/** @type {string[]} */ ids) => {
-    for (const one of ids) await api.del(`/_sandbox/messages/${one}`);
-    forget(ids);
-    setPicked(new Set());
+  const total = useResource(async () => (query && !problem ? api.get('/_sandbox/messages/count', params) : null),
+    [params, api.selectedOrganization()], (event) => query !== '' && /^(message|change)$/.test(event.type));
+
+  const back = href('mailbox', '', { q: query });
+  const linkOf = (/** @type {MessageSummary} */ message) => href('mailbox', message.id, { q: query });
+  const position = items.findIndex((message) => message.id === id);
+  const previous = position > 0 ? items[position - 1] : undefined;
+  const next = position >= 0 ? items[position + 1] : undefined;
+
+  const markAll = () => {
+    markAllRead(items[0].id);
+    redraw({});
   };
-  const ask = (/** @type {number} */ total) => page.ask({
-    title: picked.size > 0 ? `Delete ${count(picked.size, 'selected message')}?` : q ?
-      `Delete ${count(total, 'message')} that ${total === 1 ? 'matches' : 'match'} ${q}?` : total === 1 ?
-        'Delete the only message?' : `Delete all ${total} messages?`,
-    text: `${picked.size > 0 || total === items.length ? '' : 'This includes messages not shown. '}This cannot be `
-      + 'undone. Emails with their statuses, webhooks, deliveries, domains and templates stay.',
-    action: 'Delete', danger: true,
-    run: async () => {
-      if (picked.size > 0) await remove([...picked]);
-      else await api.del('/_sandbox/messages', params);
-      if (!q || picked.has(id)) go(href('mailbox', '', { q }));
-    },
+  const removeSelected = async () => {
+    await remove([...selection.ids]);
+    selection.clear();
+    if (!query || selection.ids.has(id)) go(back);
+  };
+  const removeAll = async () => {
+    await api.del('/_sandbox/messages', params);
+    if (!query) go(back);
+  };
+  const removeMany = () => action(async () => {
+    if (selection.ids.size > 0) return page.ask(askForSelected(selection.ids.size, removeSelected));
+    const { count } = await api.get('/_sandbox/messages/count', params);
+    return page.ask(askForAll({ count, query, areShown: count === items.length, run: removeAll }));
   });
-  const removeMany = () => action(async () => ask(picked.size ||
-    (await api.get('/_sandbox/messages/count', params)).count));
-  const total = useResource(async () => (q && !problem ? api.get('/_sandbox/messages/count', params) : null), [params,
-    api.selectedOrganization()], (event) => q !== '' && (event.type === 'message' || event.type === 'change'));
   const removeOne = () => action(async () => {
-    const other = items[at + 1] ?? items[at - 1];
     await remove([id]);
-    go(at >= 0 && other ? link(other) : href('mailbox', '', { q }), true);
+    selection.clear();
+    const neighbour = next ?? previous;
+    go(neighbour ? linkOf(neighbour) : back, true);
   }, 'The message was deleted');
+
+  const found = loaded && total.data ? String(total.data.count) : undefined;
+  const failure = problem ?? messages.error;
+  const isEmpty = loaded && items.length === 0 && !failure;
   const list = html`
-    <div class="filters"><${Search} value=${q} hint="Address, subject, words, code, to:, from:"
-      matches=${q ? messages.loaded && total.data ? String(total.data.count) : undefined : ''}
-      onSearch=${(/** @type {string} */ text) => go(href('mailbox', id, { q: text }), true)} />
-      <${Button} icon="check" label="Mark all as read" disabled=${items.length === 0} onClick=${() =>
-        { markAllRead(items[0].id); update((n) => n + 1); }} />
-      <${Button} icon="trash" label=${picked.size > 0 ? 'Delete the selected messages' : q ?
-        'Delete all messages that match' : 'Delete all messages'} disabled=${items.length === 0 || problem}
-        onClick=${removeMany}>${picked.size > 0 && String(picked.size)}<//></div>
-    ${failed && html`<${Failure} error=${failed} retry=${problem ? undefined : messages.refresh} />`}
-    ${problem ? '' : messages.loaded && items.length === 0 && !failed ? html`<${Nothing} searched=${q} />`
-    : html`<${List} label="Messages" items=${items} height=${76} selected=${id} linkOf=${link} back=${href('mailbox',
-      '', { q })} onEnd=${messages.more} picked=${picked} onPick=${pick}
-      nameOf=${(/** @type {MessageSummary} */ item) => `${item.subject || '(no subject)'} to ${item.recipient}`}
-      rowClass=${(/** @type {MessageSummary} */ item) => (isRead(item.id) ? '' : 'unread')}
-      row=${(/** @type {MessageSummary} */ item) => html`<div class="line"><span class="strong"
-        dir="auto">${item.subject || '(no subject)'}</span>${item.attachments > 0 && html`<${Icon}
-          name="attachment" /><span class="sr">${count(item.attachments, 'attachment')}</span>`}<${Time}
-            at=${item.createdAt} /></div>
-        <div class="line"><span><bdi>${nameOf(item.from)}</bdi> to ${item.recipient}</span>${item.direction ===
-          'incoming' && html`<${Badge} value="received" />`}</div>
-        <div class="line second"><span dir="auto">${item.preview || '(no text)'}</span></div>
-        ${!isRead(item.id) && html`<span class="sr">unread</span>`}`} />`}`;
+    <${Toolbar} query=${query} matches=${query ? found : ''}
+      selected=${selection.ids.size} disabled=${items.length === 0} canDelete=${!problem}
+      onSearch=${(/** @type {string} */ text) => go(href('mailbox', id, { q: text }), true)}
+      onMarkAll=${markAll} onDelete=${removeMany} />
+    ${failure && html`<${Failure} error=${failure} retry=${problem ? undefined : messages.refresh} />`}
+    ${isEmpty && html`<${Nothing} searched=${query} />`}
+    ${!isEmpty && !problem && html`
+      <${List} label="Messages" items=${items} height=${76} selected=${id} back=${back}
+        linkOf=${linkOf} onEnd=${messages.more}
+        picked=${selection.ids} onPick=${selection.toggle}
+        nameOf=${(/** @type {MessageSummary} */ item) => `${subjectOf(item)} to ${item.recipient}`}
+        rowClass=${(/** @type {MessageSummary} */ item) => (isRead(item.id) ? '' : 'unread')}
+        row=${messageRow} />`}`;
+
+  const detail = id
+    ? html`
+      <${MessageView} key=${id} id=${id} tab=${route.params.tab} q=${query}
+        previous=${previous && (() => go(linkOf(previous)))}
+        next=${next && (() => go(linkOf(next)))}
+        onDelete=${removeOne} onRead=${() => redraw({})} />`
+    : html`<${Empty} title="No message is open">Use <kbd>j</kbd> and <kbd>k</kbd> to go through the list.<//>`;
+
   return html`
     <${Head} title="Mailbox" />
-    <${Split} open=${id} list=${list} detail=${id ? html`<${MessageView} key=${id} id=${id} tab=${route.params.tab}
-      q=${q} previous=${step(-1)} next=${step(1)} onDelete=${removeOne} onRead=${() => update((n) => n + 1)} />`
-    : html`<${Empty} title="No message is open">Use <kbd>j</kbd> and <kbd>k</kbd> to go through the list.<//>`} />`;
+    <${Split} open=${id} list=${list} detail=${detail} />`;
+}
+
+/**
+ * @param {{query: string, matches?: string, selected: number, disabled: boolean, canDelete: boolean,
+ *   onSearch: (text: string) => void, onMarkAll: () => void, onDelete: () => void}} props
+ */
+function Toolbar({ query, matches, selected, disabled, canDelete, onSearch, onMarkAll, onDelete }) {
+  let label = query ? 'Delete all messages that match' : 'Delete all messages';
+  if (selected > 0) label = 'Delete the selected messages';
+  return html`
+    <div class="filters">
+      <${Search} value=${query} hint="Address, subject, words, code, to:, from:" matches=${matches} onSearch=${onSearch} />
+      <${Button} icon="check" label="Mark all as read" disabled=${disabled} onClick=${onMarkAll} />
+      <${Button} icon="trash" label=${label} disabled=${disabled || !canDelete}
+        onClick=${onDelete}>${selected > 0 && String(selected)}<//>
+    </div>`;
+}
+
+/** @param {MessageSummary} message */
+const subjectOf = (message) => message.subject || '(no subject)';
+
+/** @param {MessageSummary} message */
+const messageRow = (message) => html`
+  <div class="line">
+    <span class="strong" dir="auto">${subjectOf(message)}</span>
+    ${message.attachments > 0 && html`
+      <${Icon} name="attachment" />
+      <span class="sr">${count(message.attachments, 'attachment')}</span>`}
+    <${Time} at=${message.createdAt} />
+  </div>
+  <div class="line">
+    <span><bdi>${nameOf(message.from)}</bdi> to ${message.recipient}</span>
+    ${message.direction === 'incoming' && html`<${Badge} value="received" />`}
+  </div>
+  <div class="line second"><span dir="auto">${message.preview || '(no text)'}</span></div>
+  ${!isRead(message.id) && html`<span class="sr">unread</span>`}`;
+
+/** The messages whose boxes are checked. A new search clears them. @param {string} query */
+function useSelection(query) {
+  const [ids, setIds] = useState(/** @type {Set<string>} */ (new Set()));
+  const clear = () => setIds(new Set());
+  useEffect(clear, [query]);
+  const toggle = (/** @type {string} */ id) => setIds((old) => {
+    const changed = new Set(old);
+    if (!changed.delete(id)) changed.add(id);
+    return changed;
+  });
+  return { ids, toggle, clear };
+}
+
+/** @param {string[]} ids */
+async function remove(ids) {
+  for (const id of ids) await api.del(`/_sandbox/messages/${id}`);
+  forget(ids);
+}
+
+const REST = 'This cannot be undone. Emails with their statuses, webhooks, deliveries, domains and templates stay.';
+
+/** @param {number} selected @param {() => Promise<void>} run */
+const askForSelected = (selected, run) => ({
+  title: `Delete ${count(selected, 'selected message')}?`, text: REST, action: 'Delete', danger: true, run,
+});
+
+/** @param {{count: number, query: string, areShown: boolean, run: () => Promise<void>}} all */
+function askForAll({ count: total, query, areShown, run }) {
+  let title = total === 1 ? 'Delete the only message?' : `Delete all ${total} messages?`;
+  if (query) title = `Delete ${count(total, 'message')} that ${total === 1 ? 'matches' : 'match'} ${query}?`;
+  const text = areShown ? REST : `This includes messages not shown. ${REST}`;
+  return { title, text, action: 'Delete', danger: true, run };
 }
 
 /** @param {{searched: string}} props */

@@ -37,7 +37,7 @@ impl Client {
         Self::with_token(base_url, "none")
     }
 
-    /// As [`new`](Self::new), with the control token that a server may require.
+    /// Like [`new`](Self::new), with the control token that a server may require.
     ///
     /// # Errors
     ///

@@ -44,7 +44,7 @@ pub(crate) struct Declaration {
     pub(crate) summary: &'static str,
     /// The status of a successful response, unless it has no content.
     pub(crate) success: StatusCode,
-    /// Of a list, which comes in pages: what its cursors are.
+    /// The kind of its cursors, for a list, which comes in pages.
     pub(crate) cursor: Option<Cursor>,
     /// For a request that waits: how long by default, and at most.
     pub(crate) wait: Option<[Duration; 2]>,
@@ -82,7 +82,7 @@ impl Declaration {
     }
 }
 
-/// What a request is about.
+/// The subject of a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {
     Server,

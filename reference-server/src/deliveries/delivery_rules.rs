@@ -31,7 +31,7 @@ pub(crate) struct Body<'a, D> {
     pub(crate) data: D,
 }
 
-/// What an event is about.
+/// The subject of an event.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct About<'a> {
     /// The ID of the email.

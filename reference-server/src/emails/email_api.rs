@@ -96,7 +96,7 @@ pub(crate) struct Origin {
     organization: i64,
     /// The ID of the request, by which the request log finds it.
     request: Option<String>,
-    /// That of its pixel and links, if it is tracked.
+    /// The base URL of its pixel and links, if it is tracked.
     base_url: String,
     /// A domain of the organization that is known to be verified.
     verified: Option<String>,

@@ -23,7 +23,7 @@ use crate::store::{Json, Reader, Tx, json};
 /// An email in the database.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StoredEmail {
-    /// What its sender sees.
+    /// The email as its sender sees it.
     pub(crate) shown: EmailSummary,
     pub(crate) organization: i64,
     /// When it was sent: its message has this date.

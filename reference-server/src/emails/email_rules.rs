@@ -257,7 +257,7 @@ struct NewAttachment {
 /// A valid email. Only the sender's domain is still to be checked.
 #[derive(Debug)]
 pub(crate) struct Checked {
-    /// As it will be accepted, without its times.
+    /// The email as it will be accepted, without its times.
     pub(crate) email: StoredEmail,
     pub(crate) content: Content,
     /// The variables of the template, which is still to be rendered.

@@ -179,7 +179,7 @@ impl NewFault {
     }
 }
 
-/// As [`operation`]. The error for an unknown name suggests a known one.
+/// Like [`operation`]. The error for an unknown name suggests a known one.
 pub(crate) fn find_operation(name: &str) -> Result<Operation> {
     operation(name).ok_or_else(|| {
         let known = did_you_mean(

@@ -29,7 +29,7 @@ use crate::store::{NO_ORGANIZATION, SANDBOX, find_named};
 pub(crate) struct ControlCall<B = (), Q = NoQuery> {
     pub(crate) input: Input,
     pub(crate) query: Q,
-    /// Of a list: the maximum number of results, and the cursor.
+    /// The maximum number of results of a list, and the cursor.
     pub(crate) limit: usize,
     pub(crate) cursor: Option<String>,
     /// How long a request that waits may take.

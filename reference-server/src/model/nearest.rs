@@ -14,8 +14,8 @@ pub(crate) fn did_you_mean<T: AsRef<str>>(
     best(known, |known| similarity(name, known))
 }
 
-/// As [`did_you_mean`], for a path. A parameter of a known one, in braces, is similar to everything,
-/// and what precedes the resource is not compared.
+/// Like [`did_you_mean`], for a path. A parameter of a known one, in braces, is similar to
+/// everything, and what precedes the resource is not compared.
 pub(crate) fn did_you_mean_path<'a>(
     path: &str,
     known: impl IntoIterator<Item = &'a str>,

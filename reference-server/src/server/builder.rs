@@ -210,7 +210,7 @@ impl Builder {
         self
     }
 
-    /// As [`smtp`](Self::smtp), on a free port if another program uses this one.
+    /// Like [`smtp`](Self::smtp), on a free port if another program uses this one.
     pub fn smtp_or_free_port(mut self, addr: SocketAddr) -> Self {
         self.settings.smtp_may_move = true;
         self.smtp(addr)

@@ -118,7 +118,7 @@ impl<'a> Tx<'a> {
         self.reader().statement(sql)?.execute(params)
     }
 
-    /// As [`execute`](Self::execute), for a statement that changes `what`: 404 if there is none.
+    /// Like [`execute`](Self::execute), for a statement that changes `what`: 404 if there is none.
     pub(crate) fn change(&self, what: &str, sql: &str, params: impl Params) -> Result<()> {
         if self.execute(sql, params)? > 0 {
             Ok(())

@@ -5,8 +5,8 @@ use std::time::Duration;
 use svc_reference_server::Server;
 use svc_reference_server::client::{
     Client, DeliveryFilter, DeliveryState, Direction, DkimVerdict, DropPoint, EmailEvent,
-    EmailStatus, InboundMessage, KeyMode, MessageFilter, NewFault, NewKey, NewTemplate, RecordKind,
-    SpfVerdict,
+    EmailStatus, InboundMessage, KeyMode, MessageFilter, NewFault, NewKey, NewOrganization,
+    NewTemplate, RecordKind, SpfVerdict,
 };
 use svc_sdk::email::{Email, Event, NewContact, NewWebhook};
 use svc_sdk::{EmailClient, Operation};
@@ -360,6 +360,27 @@ async fn every_tenant_has_keys_and_templates_of_its_own() {
     assert!(tenant.email.audiences().list().await.unwrap().is_empty());
     seeded.reset().await.unwrap();
     assert_eq!(seeded.organizations().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_typed_organization_has_its_domain_and_webhooks() {
+    let server = Server::start().await.unwrap();
+    let client = server.client().unwrap();
+    let webhook = serde_json::json!({"url": "https://shop.test/hooks", "events": ["email.sent"]});
+    let new = NewOrganization {
+        domain: Some("shop.test".to_owned()),
+        webhooks: vec![serde_json::from_value(webhook).unwrap()],
+        ..NewOrganization::default()
+    };
+    let organization = client.create_organization(&new).await.unwrap();
+    assert_eq!(organization.domain, "shop.test");
+    assert_eq!(organization.webhooks[0].url, "https://shop.test/hooks");
+
+    let email = EmailClient::builder(server.base_url(), organization.email_key);
+    let email = email.build().unwrap();
+    let domains = email.domains().list().await.unwrap();
+    let verified: Vec<_> = domains.iter().filter(|it| it.is_verified()).collect();
+    assert_eq!(verified[0].name.as_deref(), Some("shop.test"));
 }
 
 #[tokio::test]

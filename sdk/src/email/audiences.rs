@@ -3,29 +3,18 @@
 use serde::{Deserialize, Serialize};
 
 use crate::client::collection;
-use crate::decode::{self, Extra, resource};
+use crate::decode::{Extra, resource};
 use crate::engine::{Call, named_request, payload};
 use crate::operation::Operation;
 
-/// An audience, which is a list of contacts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Audience {
-    /// The audience's id; empty if the response has none.
-    #[serde(
-        deserialize_with = "decode::id",
-        skip_serializing_if = "String::is_empty"
-    )]
-    pub id: String,
-    /// The audience's name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// The other fields of the response.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
+resource! {
+    /// An audience, which is a list of contacts.
+    #[derive(Debug)]
+    Audience, "an audience", "audience";
 
-resource!(Audience, "an audience", "audience", ["name"]);
+    /// The audience's name.
+    name: Option<String>;
+}
 
 named_request! {
     /// The parameters of a new audience.

@@ -12,62 +12,35 @@ use serde_json::{Map, Value};
 use super::message::can_be_address;
 use crate::decode::{self, Extra, resource, take_pinned};
 use crate::dialect::{Dialect, Point};
-use crate::engine::{Call, Deleted, Shared, payload, request_type};
+use crate::engine::{Call, Deleted, Shared, payload, request_type, update_request};
 use crate::error::InvalidInput;
-use crate::fields::{Fields, find, flag, is_no_time, plain};
+use crate::fields::{Fields, at, find, flag, is_no_time, plain};
 use crate::list::List;
 use crate::names::{debug_fields, setters};
 use crate::operation::Operation;
 use crate::pages::ListStream;
 use crate::words::WORDS;
 
-/// A contact of an audience.
-#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Contact {
-    /// The contact's id; empty if the response has none.
-    #[serde(
-        deserialize_with = "decode::id",
-        skip_serializing_if = "String::is_empty"
-    )]
-    pub id: String,
+resource! {
+    /// A contact of an audience.
+    Contact, "a contact", "contact", prepare;
+
     /// The email address.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub email: Option<String>,
+    email: Option<String>;
+
     /// The display name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
+    name: Option<String>;
+
     /// Custom data. `None` if the response does not contain it.
-    #[serde(
-        deserialize_with = "decode::object",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub metadata: Option<Map<String, Value>>,
+    metadata: Option<Map<String, Value>> = "decode::object";
+
     /// Subscription topics. `None` if the response does not contain them.
-    #[serde(
-        deserialize_with = "decode::texts",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub topics: Option<Vec<String>>,
+    topics: Option<Vec<String>> = "decode::texts";
+
     /// Whether the contact wants emails, whatever the service calls it: `subscribed`,
     /// `unsubscribed`, a status. `None` if the response does not tell it clearly.
-    #[serde(
-        deserialize_with = "decode::flag",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub subscribed: Option<bool>,
-    /// The other fields of the response.
-    #[serde(flatten)]
-    pub extra: Extra,
+    subscribed: Option<bool> = "decode::flag";
 }
-
-resource!(
-    Contact,
-    "a contact",
-    "contact",
-    ["email", "name", "metadata", "topics", "subscribed"],
-    prepare
-);
 
 debug_fields!(Contact: id, topics, subscribed, extra);
 
@@ -82,7 +55,7 @@ fn prepare(fields: &mut Fields, dialect: &Dialect) {
 /// Whether a contact wants emails, if its fields tell it. Where they contradict each other, it does
 /// not.
 fn wants_emails(fields: &Fields, dialect: &Dialect) -> Option<bool> {
-    let named = |name: &str| wish(find(fields, &[&plain(name)])?.1);
+    let named = |name: &str| wish(at(fields, name)?);
     match dialect.pinned(Point::OptOut) {
         None => {}
         Some("unsubscribed") => return named("unsubscribed").map(|out| !out),
@@ -107,8 +80,12 @@ fn wants_emails(fields: &Fields, dialect: &Dialect) -> Option<bool> {
     answers.reduce(|all, wants| all && wants)
 }
 
-/// A flag, or a word that says the same.
+/// A flag, or a word that says the same, perhaps in an object with other details of a consent.
 fn wish(value: &Value) -> Option<bool> {
+    let value = match value {
+        Value::Object(consent) => find(consent, &WORDS.subscription_statuses)?.1,
+        value => value,
+    };
     flag(value).or_else(|| status(value.as_str()?))
 }
 
@@ -179,37 +156,25 @@ impl<T: Into<String>> From<T> for NewContact {
 
 debug_fields!(NewContact: topics);
 
-/// Changes to a contact. Fields that are not set stay unchanged.
-#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-#[must_use = "it has to be sent"]
-pub struct ContactUpdate {
+update_request! {
+    /// Changes to a contact.
+    ContactUpdate;
+
     /// The display name. `None` leaves it unchanged, `Some(None)` clears it.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
-    pub name: Option<Option<String>>,
+    #[serde(deserialize_with = "present")]
+    name: Option<Option<String>>;
+
     /// Custom data, merged into the existing data.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub metadata: Map<String, Value>,
+    metadata: Map<String, Value>;
+
     /// Subscription topics, which replace the existing ones.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub topics: Option<Vec<String>>,
+    topics: Option<Vec<String>>;
+
     /// Whether the contact is subscribed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub subscribed: Option<bool>,
-    /// Additional fields; sent as given.
-    #[serde(flatten)]
-    pub extra: Extra,
+    subscribed: Option<bool>;
 }
 
-request_type!(ContactUpdate);
-
 impl ContactUpdate {
-    /// Creates an empty update.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Replaces the subscription topics. An empty list removes all of them.
     pub fn topics<T: Into<String>>(mut self, topics: impl IntoIterator<Item = T>) -> Self {
         self.topics = Some(topics.into_iter().map(Into::into).collect());

@@ -10,79 +10,41 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::client::collection;
-use crate::decode::{self, Extra, resource, take_name};
-use crate::dialect::Dialect;
+use crate::decode::{self, Extra, resource, take_name, take_pinned};
+use crate::dialect::{Dialect, Point};
 use crate::engine::{Call, Wait, named_request, payload};
 use crate::fields::{Fields, find, flag as fields_flag, plain, whole_number};
 use crate::operation::Operation;
 use crate::words::WORDS;
 
-/// A sending domain, with the results of its DNS checks.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Domain {
-    /// The domain's id; empty if the response has none, as after a verification.
-    #[serde(
-        deserialize_with = "decode::id",
-        skip_serializing_if = "String::is_empty"
-    )]
-    pub id: String,
+resource! {
+    /// A sending domain, with the results of its DNS checks.
+    #[derive(Debug)]
+    Domain, "a domain", "domain", prepare;
+
     /// The domain name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
+    name: Option<String>;
+
     /// Whether all four checks passed.
-    #[serde(
-        deserialize_with = "decode::flag",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub verified: Option<bool>,
+    verified: Option<bool> = "decode::flag";
+
     /// The MX check's result.
-    #[serde(
-        deserialize_with = "decode::flag",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub mx_verified: Option<bool>,
+    mx_verified: Option<bool> = "decode::flag";
+
     /// The SPF check's result.
-    #[serde(
-        deserialize_with = "decode::flag",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub spf_verified: Option<bool>,
+    spf_verified: Option<bool> = "decode::flag";
+
     /// The DKIM check's result.
-    #[serde(
-        deserialize_with = "decode::flag",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub dkim_verified: Option<bool>,
+    dkim_verified: Option<bool> = "decode::flag";
+
     /// The DMARC check's result.
-    #[serde(
-        deserialize_with = "decode::flag",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub dmarc_verified: Option<bool>,
-    /// The other fields of the response.
-    #[serde(flatten)]
-    pub extra: Extra,
+    dmarc_verified: Option<bool> = "decode::flag";
 }
 
-resource!(
-    Domain,
-    "a domain",
-    "domain",
-    [
-        "name",
-        "verified",
-        "mx_verified",
-        "spf_verified",
-        "dkim_verified",
-        "dmarc_verified"
-    ],
-    prepare
-);
-
 /// Finds the flags, wherever they are: in an object of their own, by kind.
-fn prepare(fields: &mut Fields, _dialect: &Dialect) {
+fn prepare(fields: &mut Fields, dialect: &Dialect) {
     const KINDS: [&str; 4] = ["mx", "spf", "dkim", "dmarc"];
+    take_pinned(fields, dialect, Point::DomainRecords, "records");
     take_name(fields, "name", &["domainname", "domain"]);
     let holders: Vec<Fields> = fields
         .values()

@@ -5,112 +5,57 @@
 //! Whether a send was accepted is decided in `verdict.rs`.
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::decode::{self, Extra, resource};
+use crate::decode::{self, resource};
 use crate::dialect::{Dialect, Point};
-use crate::fields::{Fields, find, find_within, plain};
+use crate::fields::{Fields, at, find, find_within, plain};
 use crate::names::{debug_fields, text_enum};
 use crate::words::WORDS;
 
-/// An email as returned by the service.
-///
-/// The service's reference documents only the
-/// [status](https://github.com/svc-tools/svc/blob/main/docs/email-service/README.md#statuses).
-/// The other fields have the names that the request has, and are empty if the response does not
-/// contain them
-/// ([details](https://github.com/svc-tools/svc/blob/main/docs/undocumented/services.md#email-fields)).
-#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct EmailRecord {
-    /// The email's id; empty if the response has none.
-    #[serde(
-        deserialize_with = "decode::id",
-        skip_serializing_if = "String::is_empty"
-    )]
-    pub id: String,
-    /// The delivery status.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<EmailStatus>,
-    /// The sender.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub from: Option<String>,
-    /// The recipients.
-    #[serde(
-        deserialize_with = "decode::one_or_many",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub to: Vec<String>,
-    /// Recipients of copies (Cc).
-    #[serde(
-        deserialize_with = "decode::one_or_many",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub cc: Vec<String>,
-    /// Recipients of blind copies (Bcc).
-    #[serde(
-        deserialize_with = "decode::one_or_many",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub bcc: Vec<String>,
-    /// Addresses for replies.
-    #[serde(
-        deserialize_with = "decode::one_or_many",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub reply_to: Vec<String>,
-    /// The subject.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub subject: Option<String>,
-    /// Tags for tracking.
-    #[serde(
-        deserialize_with = "decode::object_or_empty",
-        skip_serializing_if = "Map::is_empty"
-    )]
-    pub tags: Map<String, Value>,
-    /// When the email is to be sent, if it was scheduled.
-    #[serde(
-        deserialize_with = "decode::time",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub scheduled_at: Option<DateTime<Utc>>,
-    /// When the service accepted the email.
-    #[serde(
-        deserialize_with = "decode::time",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub created_at: Option<DateTime<Utc>>,
-    /// When the email last changed.
-    #[serde(
-        deserialize_with = "decode::time",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub updated_at: Option<DateTime<Utc>>,
-    /// The other fields of the response.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
+resource! {
+    /// An email as returned by the service.
+    ///
+    /// The service's reference documents only the
+    /// [status](https://github.com/svc-tools/svc/blob/main/docs/email-service/README.md#statuses).
+    /// The other fields have the names that the request has, and are empty if the response does not
+    /// contain them
+    /// ([details](https://github.com/svc-tools/svc/blob/main/docs/undocumented/services.md#email-fields)).
+    EmailRecord, "an email", "email", prepare;
 
-resource!(
-    EmailRecord,
-    "an email",
-    "email",
-    [
-        "status",
-        "from",
-        "to",
-        "cc",
-        "bcc",
-        "replyTo",
-        "subject",
-        "tags",
-        "scheduledAt",
-        "createdAt",
-        "updatedAt"
-    ],
-    prepare
-);
+    /// The delivery status.
+    status: Option<EmailStatus>;
+
+    /// The sender.
+    from: Option<String>;
+
+    /// The recipients.
+    to: Vec<String> = "decode::one_or_many";
+
+    /// Recipients of copies (Cc).
+    cc: Vec<String> = "decode::one_or_many";
+
+    /// Recipients of blind copies (Bcc).
+    bcc: Vec<String> = "decode::one_or_many";
+
+    /// Addresses for replies.
+    reply_to ["replyTo"]: Vec<String> = "decode::one_or_many";
+
+    /// The subject.
+    subject: Option<String>;
+
+    /// Tags for tracking.
+    tags: Map<String, Value> = "decode::object_or_empty";
+
+    /// When the email is to be sent, if it was scheduled.
+    scheduled_at ["scheduledAt"]: Option<DateTime<Utc>> = "decode::time";
+
+    /// When the service accepted the email.
+    created_at ["createdAt"]: Option<DateTime<Utc>> = "decode::time";
+
+    /// When the email last changed.
+    updated_at ["updatedAt"]: Option<DateTime<Utc>> = "decode::time";
+}
 
 debug_fields!(EmailRecord: id, status, scheduled_at, created_at, updated_at, extra);
 
@@ -136,7 +81,8 @@ fn prepare(fields: &mut Fields, dialect: &Dialect) {
 
 fn find_status<'a>(fields: &'a Fields, dialect: &Dialect) -> Option<&'a Value> {
     let pinned = dialect.pinned(Point::StatusField);
-    let pinned = pinned.and_then(|field| find_within(fields, &[&plain(field)], 2));
+    let pinned = pinned
+        .and_then(|field| at(fields, field).or_else(|| find_within(fields, &[&plain(field)], 2)));
     let last_event = || {
         let (_, last) = find(fields, &WORDS.last_events)?;
         Some(last).filter(|last| last.is_string())

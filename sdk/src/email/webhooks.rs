@@ -5,92 +5,57 @@
 //! an ID is not taken for it.
 
 use http::StatusCode;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::client::collection;
 use crate::decode::{self, Extra, parse_value, resource};
 use crate::dialect::Point;
-use crate::engine::{Call, FromResponse, Received, payload, request_type};
+use crate::engine::{Call, FromResponse, Received, payload, update_request};
 use crate::error::{Error, InvalidInput};
-use crate::fields::{Fields, is_nothing, plain, whole_number};
+use crate::fields::{Fields, at, is_nothing, plain, whole_number};
 use crate::names::{debug_fields, setters};
 use crate::operation::Operation;
 use crate::secret::Secret;
 use crate::webhook::NewWebhook;
 use crate::words::WORDS;
 
-/// A webhook: an endpoint that receives events.
-#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Webhook {
-    /// The webhook's id; empty if the response has none.
-    #[serde(
-        deserialize_with = "decode::id",
-        skip_serializing_if = "String::is_empty"
-    )]
-    pub id: String,
+resource! {
+    /// A webhook: an endpoint that receives events.
+    Webhook, "a webhook", "webhook";
+
     /// The URL of the endpoint.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
+    url: Option<String>;
+
     /// The subscribed events. `None` if the response does not contain them.
-    #[serde(
-        deserialize_with = "decode::texts",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub events: Option<Vec<String>>,
+    events: Option<Vec<String>> = "decode::texts";
+
     /// Whether it is enabled.
-    #[serde(
-        deserialize_with = "decode::flag",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub active: Option<bool>,
+    active: Option<bool> = "decode::flag";
+
     /// The secret that signs deliveries. Only the response to the creation contains it.
     /// It is never serialized, so store it with [`Secret::expose`].
-    #[serde(deserialize_with = "decode::secret", skip_serializing)]
-    pub signing_secret: Option<Secret>,
-    /// The other fields of the response.
-    #[serde(flatten)]
-    pub extra: Extra,
+    #[serde(skip_serializing)]
+    signing_secret ["signingSecret"]: Option<Secret> = "decode::secret";
 }
-
-resource!(
-    Webhook,
-    "a webhook",
-    "webhook",
-    ["url", "events", "active", "signingSecret"]
-);
 
 debug_fields!(Webhook: id, events, active, extra);
 
-/// Changes to a webhook. Fields that are not set stay unchanged.
-#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-#[must_use = "it has to be sent"]
-pub struct WebhookUpdate {
+update_request! {
+    /// Changes to a webhook.
+    WebhookUpdate;
+
     /// The new URL.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
+    url: Option<String>;
+
     /// The new list of events.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub events: Option<Vec<String>>,
+    events: Option<Vec<String>>;
+
     /// Whether the webhook is enabled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub active: Option<bool>,
-    /// Additional fields; sent as given.
-    #[serde(flatten)]
-    pub extra: Extra,
+    active: Option<bool>;
 }
 
-request_type!(WebhookUpdate);
-
 impl WebhookUpdate {
-    /// Creates an empty update.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Replaces the subscribed events.
     pub fn events<E: Into<String>>(mut self, events: impl IntoIterator<Item = E>) -> Self {
         self.events = Some(events.into_iter().map(Into::into).collect());
@@ -181,19 +146,22 @@ fn find_status(value: &Value, pinned: Option<&str>) -> Option<Option<StatusCode>
     if inside.is_some() {
         return inside;
     }
-    let pinned = pinned.map(plain);
-    let names = match &pinned {
-        Some(name) => vec![name.as_str()],
-        None => WORDS.test_statuses.clone(),
-    };
-    names.iter().find_map(|name| {
-        let (_, value) = fields.iter().find(|(field, _)| plain(field) == *name)?;
+    let read = |value: &Value| match is_nothing(value) || whole_number(value) == Some(0) {
         // Some write zero for an endpoint that did not respond.
-        match is_nothing(value) || whole_number(value) == Some(0) {
-            true => Some(None),
-            false => as_status(value).map(Some),
+        true => Some(None),
+        false => as_status(value).map(Some),
+    };
+    let named = |name: &str| fields.iter().find(|(field, _)| plain(field) == name);
+    match pinned {
+        Some(path) => {
+            let value = named(&plain(path)).map(|(_, value)| value);
+            read(value.or_else(|| at(fields, path))?)
         }
-    })
+        None => WORDS
+            .test_statuses
+            .iter()
+            .find_map(|name| read(named(name)?.1)),
+    }
 }
 
 /// A number from 100 to 599, perhaps in a text, such as `200 OK`.

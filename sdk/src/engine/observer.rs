@@ -71,7 +71,7 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// What was sent and received.
+/// A request and its response.
 #[derive(Clone, Copy)]
 pub(super) struct Exchange<'a> {
     pub(super) target: &'a Target,

@@ -34,7 +34,7 @@ pub(super) struct Pauses {
     ended: Notify,
 }
 
-/// What the service limited.
+/// The requests that the service limited.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Limited {
     /// The value of the key's header: keys of other organizations have limits of their own.

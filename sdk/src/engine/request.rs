@@ -184,6 +184,42 @@ macro_rules! request_type {
 }
 pub(crate) use request_type;
 
+/// Defines the parameters of an update, of which those that are set are sent.
+macro_rules! update_request {
+    (
+        $(#[$meta:meta])*
+        $name:ident;
+        $( $(#[$field_meta:meta])* $field:ident: $type:ty; )+
+    ) => {
+        $(#[$meta])*
+        /// Fields that are not set stay unchanged.
+        #[derive(Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(default)]
+        #[non_exhaustive]
+        #[must_use = "it has to be sent"]
+        pub struct $name {
+            $(
+                $(#[$field_meta])*
+                #[serde(skip_serializing_if = "crate::decode::Absent::is_absent")]
+                pub $field: $type,
+            )+
+            /// Additional fields; sent as given.
+            #[serde(flatten)]
+            pub extra: crate::decode::Extra,
+        }
+
+        crate::engine::request_type!($name);
+
+        impl $name {
+            /// Creates an empty update.
+            pub fn new() -> Self {
+                Self::default()
+            }
+        }
+    };
+}
+pub(crate) use update_request;
+
 /// Defines the parameters of a new resource that has a name and nothing else.
 macro_rules! named_request {
     ($(#[$meta:meta])* $request:ident) => {

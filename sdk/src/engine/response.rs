@@ -215,13 +215,17 @@ impl Received {
     fn unclear(&self) -> Error {
         let problem = "the body does not say whether the request succeeded".to_owned();
         self.decode_error(DecodeError(problem))
-            .with(|error| error.report = ErrorReport::read(&self.body))
     }
 
+    /// An error with what the body says, if that is JSON.
     pub(crate) fn error(&self, kind: ErrorKind, outcome: Outcome) -> Error {
+        let report = match parse_value(&self.body) {
+            Ok(Value::Object(fields)) => ErrorReport::from_object(&fields),
+            _ => ErrorReport::default(),
+        };
         Error::new(kind, outcome)
             .with_operation(self.operation)
-            .with(|error| error.attempts = self.attempts)
+            .with(|error| (error.attempts, error.report) = (self.attempts, report))
             .with_response_parts(self.status, self.headers.clone(), self.body.clone())
     }
 

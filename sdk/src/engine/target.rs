@@ -104,9 +104,9 @@ impl Target {
 pub(super) enum KeyForm {
     /// After this text.
     Prefix(String),
-    /// As the password of this user.
+    /// The key is the password of this user.
     Password(String),
-    /// As the user name, without a password.
+    /// The key is the user name, without a password.
     UserName,
 }
 

@@ -29,7 +29,7 @@ pub enum ErrorKind {
     #[error("{problem}")]
     #[non_exhaustive]
     Config {
-        /// What is wrong. Contains no secrets.
+        /// The problem. Contains no secrets.
         problem: String,
     },
     /// A parameter exceeds a documented limit or cannot be encoded. The client detected
@@ -166,7 +166,7 @@ pub enum ErrorKind {
     #[error("invalid response: {problem}")]
     #[non_exhaustive]
     InvalidResponse {
-        /// What is wrong with the response. Contains none of its content.
+        /// The problem with the response. Contains none of its content.
         problem: String,
     },
     /// The service responded to a creation with a 2xx status, but without an id that the

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::kind::InvalidInput;
 use crate::decode::parse_value;
-use crate::fields::{find, plain};
+use crate::fields::{find, letters, plain};
 use crate::names::debug_fields;
 use crate::scope::Scope;
 use crate::words::WORDS;
@@ -196,6 +196,19 @@ impl ErrorReport {
             self.fields
                 .extend(problem.filter(|problem| !self.fields.contains(problem)));
         }
+    }
+
+    /// Whether it says that the sender of an email, or its domain, may not be used.
+    pub(super) fn is_about_sender(&self) -> bool {
+        self.says(&WORDS.senders) && self.says(&WORDS.unverified)
+    }
+
+    /// Whether the code or the message has one of these words, whose letters alone count.
+    pub(super) fn says(&self, words: &[&str]) -> bool {
+        let texts = [&self.code, &self.message].into_iter().flatten();
+        texts
+            .map(|text| letters(text))
+            .any(|text| words.iter().any(|word| text.contains(word)))
     }
 
     /// A 403 is about a scope if its code, message or details speak of a scope or a permission.

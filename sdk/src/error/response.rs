@@ -12,6 +12,7 @@ use crate::dialect::{Dialect, Point};
 use crate::fields::counts_accepted;
 use crate::operation::Operation;
 use crate::scope::Scope;
+use crate::words::WORDS;
 
 pub(crate) fn response_error(
     operation: Option<Operation>,
@@ -76,24 +77,23 @@ impl Error {
     }
 }
 
-/// The kind of a failure that a body reports in spite of a 2xx status: by its code, if that is an HTTP
-/// status, or by what it says about a scope.
+/// The kind of a failure that a body reports in spite of a 2xx status: that of the HTTP status which its
+/// code is, or which says the same as its code or message.
 pub(crate) fn reported_kind(
     operation: Option<Operation>,
     report: &ErrorReport,
     dialect: &Dialect,
 ) -> ErrorKind {
     let code = report.code.as_deref().unwrap_or_default();
-    match code.parse() {
-        Ok(status @ 400..500) => classify_status(operation, None, status, report, dialect).0,
-        _ if report.about_scope => ErrorKind::MissingScope {
-            required: operation
-                .and_then(Operation::required_scope)
-                .or(report.named_scope),
-            granted: None,
-        },
-        _ => ErrorKind::Rejected,
-    }
+    let status = match code.parse() {
+        Ok(status @ 400..500) => status,
+        _ if report.about_scope || report.is_about_sender() => 403,
+        _ if report.says(&WORDS.not_found) => 404,
+        _ if report.says(&WORDS.not_authenticated) => 401,
+        _ if report.says(&WORDS.conflicts) => 409,
+        _ => return ErrorKind::Rejected,
+    };
+    classify_status(operation, None, status, report, dialect).0
 }
 
 fn classify_status(
@@ -113,8 +113,8 @@ fn classify_status(
                 granted,
             }
         }
-        401 => ErrorKind::Unauthorized,
-        403 => ErrorKind::Forbidden,
+        401 if !report.is_about_sender() => ErrorKind::Unauthorized,
+        401 | 403 => ErrorKind::Forbidden,
         404 | 410 => ErrorKind::NotFound,
         407 => ErrorKind::Proxy,
         409 => ErrorKind::Conflict,

@@ -1,52 +1,31 @@
 //! Webhook endpoints of the extraction service.
 
-use serde::{Deserialize, Serialize};
-
 use crate::client::collection;
-use crate::decode::{self, Extra, resource};
+use crate::decode::{self, resource};
 use crate::engine::{Call, payload};
 use crate::names::debug_fields;
 use crate::operation::Operation;
 use crate::secret::Secret;
 use crate::webhook::NewWebhook;
 
-/// A webhook endpoint.
-#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Webhook {
-    /// The endpoint's id; empty if the response has none.
-    #[serde(
-        deserialize_with = "decode::id",
-        skip_serializing_if = "String::is_empty"
-    )]
-    pub id: String,
+resource! {
+    /// A webhook endpoint.
+    Webhook, "a webhook", "webhook";
+
     /// The URL of the endpoint.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
+    url: Option<String>;
+
     /// The secret that signs deliveries. Only the response to the registration contains
     /// it. It is never serialized, so store it with [`Secret::expose`].
-    #[serde(deserialize_with = "decode::secret", skip_serializing)]
-    pub secret: Option<Secret>,
-    /// The subscribed events. `None` if the response does not contain them.
-    #[serde(
-        deserialize_with = "decode::texts",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub events: Option<Vec<String>>,
-    /// The status; `active` for a new endpoint.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<String>,
-    /// The other fields of the response.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
+    #[serde(skip_serializing)]
+    secret: Option<Secret> = "decode::secret";
 
-resource!(
-    Webhook,
-    "a webhook",
-    "webhook",
-    ["url", "secret", "events", "status"]
-);
+    /// The subscribed events. `None` if the response does not contain them.
+    events: Option<Vec<String>> = "decode::texts";
+
+    /// The status; `active` for a new endpoint.
+    status: Option<String>;
+}
 
 debug_fields!(Webhook: id, events, status, extra);
 

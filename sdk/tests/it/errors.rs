@@ -119,6 +119,15 @@ async fn a_403_that_mentions_a_scope_is_a_missing_scope() {
     )
     .await;
     assert_eq!(error.kind(), &ErrorKind::Unauthorized);
+    // Nor is a refused sender a refused key.
+    for body in [
+        r#"{"message":"sender domain nope.test is not verified"}"#,
+        r#"{"error":{"code":"unverified_sender","message":"no"}}"#,
+    ] {
+        let error = send(401, body).await;
+        assert_eq!(error.kind(), &ErrorKind::Forbidden, "{body}");
+        assert!(!error.to_string().contains("key"), "{error}");
+    }
     let error = send(404, r#"{"message":"no such scope"}"#).await;
     assert_eq!(error.kind(), &ErrorKind::NotFound);
 }

@@ -149,6 +149,21 @@ async fn no_operation_succeeds_with_the_code_of_a_failure() {
             );
         }
     }
+    for (text, kind) in [
+        ("email not found", ErrorKind::NotFound),
+        ("access token invalid or missing", ErrorKind::Unauthorized),
+        ("contact already exists", ErrorKind::Conflict),
+        ("sender domain b is not verified", ErrorKind::Forbidden),
+        ("the account is overdrawn", ErrorKind::Rejected),
+    ] {
+        let body = format!(r#"{{"code":230013,"msg":"{text}","data":null}}"#);
+        let server = MockServer::json(200, &body).await;
+        for operation in [Operation::EmailsSend, Operation::EmailsGet] {
+            let error = call(&server, operation).await.unwrap_err();
+            let told = (error.kind(), error.outcome(), error.message());
+            assert_eq!(told, (&kind, Outcome::Refused, Some(text)), "{operation}");
+        }
+    }
     let body = r#"{"code":404,"message":"no such contact","data":{}}"#;
     let server = MockServer::json(200, body).await;
     let error = call(&server, Operation::ContactsDelete).await.unwrap_err();

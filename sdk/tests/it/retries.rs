@@ -143,6 +143,33 @@ async fn retries_reads_but_not_sends_after_500() {
     assert_eq!(server.request_count(), errors.len() + 6);
 }
 
+/// 425 says that nothing was processed; 501 that a repetition is of no use.
+#[tokio::test]
+async fn which_statuses_are_repeated() {
+    for (status, send, get) in [
+        (425, 3, 3),
+        (500, 1, 3),
+        (501, 1, 1),
+        (502, 1, 3),
+        (503, 1, 3),
+        (504, 1, 3),
+        (507, 1, 3),
+        (520, 1, 3),
+        (599, 1, 3),
+        (400, 1, 1),
+        (423, 1, 1),
+    ] {
+        let server = MockServer::json(status, "").await;
+        let client = server.email();
+        let client = client.back_off(Duration::ZERO, Duration::ZERO);
+        let client = client.build().unwrap();
+        let error = client.emails().send(Email::new("a@b", "c@d", "s")).await;
+        assert_eq!(error.unwrap_err().attempts(), send, "send after {status}");
+        let error = client.emails().get("x").await.unwrap_err();
+        assert_eq!(error.attempts(), get, "get after {status}");
+    }
+}
+
 #[tokio::test]
 async fn a_retried_delete_treats_404_as_success() {
     let not_found = || response(404, r#"{"error":{"code":"not_found"}}"#);

@@ -397,6 +397,91 @@ async fn whatever_says_that_a_list_goes_on_is_heard() {
     assert!(!list.unwrap().is_complete());
 }
 
+/// A list that counts its items by an offset goes on there, whichever parameter the service takes.
+#[tokio::test]
+async fn a_list_with_offsets_is_read_to_its_end() {
+    let parts = [
+        [
+            r#"{"items":[{"id":"1"},{"id":"2"}],"offset":0,"limit":2,"count":3}"#,
+            r#"{"items":[{"id":"3"}],"offset":2,"limit":2,"count":3}"#,
+        ],
+        [
+            r#"{"values":[{"id":"1"},{"id":"2"}],"startAt":0,"isLast":false}"#,
+            r#"{"values":[{"id":"3"}],"startAt":2,"isLast":true}"#,
+        ],
+        [
+            r#"{"audiences":[{"id":"1"},{"id":"2"}],"offset":0,"more":true,"total":null}"#,
+            r#"{"audiences":[{"id":"3"}],"offset":2,"more":false,"total":null}"#,
+        ],
+    ];
+    for pages in parts {
+        let server = MockServer::start(pages.map(|body| response(200, body))).await;
+        let client = server.email().build().unwrap();
+        let list = client.audiences().stream().into_list().await.unwrap();
+        assert_eq!((list.len(), list.is_complete()), (3, true), "{pages:?}");
+        let second = &server.request_lines()[1];
+        assert!(
+            second.contains("offset=2 ") || second.contains("startAt=2 "),
+            "{second}"
+        );
+    }
+    // A service that takes neither says the same again.
+    let server = MockServer::json(200, parts[0][0]).await;
+    let client = server.email().build().unwrap();
+    let list = client.audiences().stream().into_list().await.unwrap();
+    assert_eq!((list.len(), list.is_complete()), (2, false));
+}
+
+/// Wherever a dialect names a field, it may be inside another one.
+#[tokio::test]
+async fn the_way_to_a_field_is_a_name_of_it() {
+    let answers = |choice: &'static str, body: &'static str| async move {
+        let server = MockServer::json(200, body).await;
+        let dialect = Dialect::with([choice]).unwrap();
+        server.email().dialect(dialect).build().unwrap()
+    };
+    let client = answers("id-field=receipt.no", r#"{"receipt":{"no":"m1"}}"#).await;
+    let email = svc_sdk::email::Email::new("a@b.test", "c@d.test", "s").text("t");
+    assert_eq!(client.emails().send(email).await.unwrap().id, "m1");
+
+    let client = answers(
+        "status-field=way.Last",
+        r#"{"id":"m","way":{"last":"SENT"}}"#,
+    )
+    .await;
+    let email = client.emails().get("m").await.unwrap();
+    assert_eq!(email.status, Some(svc_sdk::email::EmailStatus::Sent));
+    assert!(email.extra.contains_key("way"), "{email:?}");
+
+    let list = r#"{"out":{"rows":[{"id":"c","x":{"data":{"plan":"pro"},"no_mail":1}}],"n":1}}"#;
+    let client = answers("list-items=out.rows", list).await;
+    let contacts = client.contacts().list("a").await.unwrap();
+    assert_eq!(
+        (contacts.len(), &contacts.extra["out"]["n"]),
+        (1, &1.into())
+    );
+    let client = answers("metadata-field=x.data", list).await;
+    let contacts = client.contacts().list("a").await.unwrap();
+    let metadata = contacts[0].metadata.clone().unwrap();
+    assert_eq!(metadata["plan"], "pro");
+    let client = answers("opt-out=!x.no_mail", list).await;
+    let contacts = client.contacts().list("a").await.unwrap();
+    assert_eq!(contacts[0].subscribed, Some(false));
+
+    let client = answers(
+        "test-status-field=hook.code",
+        r#"{"took":212,"hook":{"code":500}}"#,
+    )
+    .await;
+    let test = client.webhooks().test("w").await.unwrap();
+    assert_eq!(test.status.unwrap(), 500);
+
+    let records = r#"{"id":"d","x":{"y":[{"type":"MX","host":"@","data":"mx.test"}]}}"#;
+    let client = answers("domain-records=x.y", records).await;
+    let domain = client.domains().create("a.test").await.unwrap();
+    assert_eq!(domain.dns_records().len(), 1, "{domain:?}");
+}
+
 /// Some services lead from each page to another, for ever; others have pages without items in between.
 #[tokio::test]
 async fn a_list_that_leads_from_one_empty_page_to_another_has_ended() {
@@ -455,6 +540,14 @@ async fn whatever_names_the_wish_for_emails_has_one_meaning() {
         (r#""IsExcludedFromCampaigns": "true""#, Some(false)),
         (r#""IsExcludedFromCampaigns": "false""#, Some(true)),
         (r#""consent": "perhaps""#, None),
+        (
+            r#""consent": {"status": "withdrawn", "at": 1}"#,
+            Some(false),
+        ),
+        (
+            r#""email_marketing_consent": {"state": "not_subscribed", "opt_in_level": "single"}"#,
+            Some(false),
+        ),
         (r#""consent": true, "suppressed": true"#, Some(false)),
     ] {
         let server = MockServer::json(200, &format!(r#"[{{"id": "c", {field}}}]"#)).await;

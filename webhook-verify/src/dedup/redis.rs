@@ -14,7 +14,7 @@ use redis::{
 };
 
 use super::store::{Claim, DedupStore, StoreFuture, Ticket};
-use crate::log_text::debug_fields;
+use crate::log_text::{debug_fields, setters};
 use crate::receiver::BoxError;
 
 /// How long connecting may take, and a response.
@@ -103,16 +103,6 @@ impl RedisStore {
             prefix: "webhook:".into(),
             accepted_policy: None,
         }
-    }
-
-    /// Sets the prefix of the keys. Default: `webhook:`.
-    ///
-    /// Set different prefixes if several programs share a Redis server and each
-    /// must handle every delivery.
-    #[must_use]
-    pub fn prefix(mut self, prefix: impl Into<Arc<str>>) -> Self {
-        self.prefix = prefix.into();
-        self
     }
 
     /// Accepts a volatile eviction policy by its name, such as `volatile-ttl`: when the memory of
@@ -264,6 +254,16 @@ impl DedupStore for RedisStore {
     fn forget<'a>(&'a self, key: &'a str) -> StoreFuture<'a, bool> {
         Box::pin(self.eval("forget", key, None::<&str>))
     }
+}
+
+setters! {
+    RedisStore:
+
+    /// Sets the prefix of the keys. Default: `webhook:`.
+    ///
+    /// Set different prefixes if several programs share a Redis server and each
+    /// must handle every delivery.
+    prefix(prefix: impl Into<Arc<str>>) = prefix.into();
 }
 
 debug_fields!(RedisStore: prefix);

@@ -4,7 +4,6 @@
 //! another ticket. `Dedup` decides when to claim, renew, complete and release.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +12,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::log_text::debug_fields;
 use crate::receiver::BoxError;
 
 /// The future of a store's operation: `Box::pin(async move { … })`.
@@ -239,14 +239,7 @@ impl DedupStore for MemoryStore {
     }
 }
 
-impl fmt::Debug for MemoryStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        f.debug_struct("MemoryStore")
-            .field("len", &entries.by_key.len())
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(MemoryStore:);
 
 #[cfg(test)]
 mod tests {

@@ -8,7 +8,7 @@ use actix_web::http::header::{CONTENT_LENGTH, RETRY_AFTER};
 use actix_web::http::{ConnectionType, StatusCode};
 use actix_web::{FromRequest, HttpRequest, HttpResponse, ResponseError, web};
 
-use super::{Head, Receiver};
+use super::{Receiver, RequestHead};
 use crate::delivery::Delivery;
 use crate::rejection::Rejection;
 
@@ -35,12 +35,7 @@ impl FromRequest for Delivery {
                 })?;
             let headers = request.headers().iter();
             let headers = headers.map(|(name, value)| (name.as_str(), value.as_bytes()));
-            let (path, query) = (request.uri().path(), request.uri().query());
-            let head = Head {
-                headers: headers.collect(),
-                path,
-                query,
-            };
+            let head = RequestHead::new(request.uri().path(), request.uri().query(), headers);
             let announced = request.headers().get(CONTENT_LENGTH);
             let announced = announced.and_then(|length| length.to_str().ok()?.parse().ok());
             let read = async || {

@@ -19,7 +19,7 @@ use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::output::{Column, View, timestamp};
-use crate::private;
+use crate::private_files;
 
 /// Where the jobs are.
 #[derive(Args, Debug)]
@@ -78,10 +78,10 @@ impl LedgerOption {
                  that can be written",
             )
         };
-        private::create_dir(folder).map_err(|error| failed(&error))?;
+        private_files::create_dir(folder).map_err(|error| failed(&error))?;
         if !path.exists() {
             // Private, as SQLite's other files then are, too. Another process may be as fast.
-            drop(private::append(&path).map_err(|error| failed(&error))?);
+            drop(private_files::append(&path).map_err(|error| failed(&error))?);
         }
         Ledger::sqlite(&path).await.map_err(|error| failed(&error))
     }

@@ -48,7 +48,7 @@ const FIELDS: [&str; 7] = [
 pub struct People {
     rows: Pages,
     page: Vec<NewRow>,
-    renderer: Renderer,
+    pub renderer: Renderer,
     pub opt_outs: OptOuts,
     /// The addresses with a row that opts out.
     opted_out: HashSet<u64>,
@@ -58,8 +58,10 @@ pub struct People {
     pub unused_columns: BTreeSet<&'static str>,
     /// The columns of the rows.
     columns: BTreeSet<Arc<str>>,
-    /// What the options say of the columns of a CSV file.
-    pub declared: Option<(ColumnOptions, Vec<Arc<str>>)>,
+    /// What the user says of the columns.
+    pub options: ColumnOptions,
+    /// The columns of a CSV file.
+    pub names: Option<Vec<Arc<str>>>,
 }
 
 /// Which rows are sent, beside what the file says.
@@ -138,7 +140,8 @@ impl People {
             unclear: HashMap::new(),
             unused_columns: BTreeSet::new(),
             columns: BTreeSet::new(),
-            declared: None,
+            options: ColumnOptions::default(),
+            names: None,
         }
     }
 
@@ -149,7 +152,8 @@ impl People {
             self.add(person, &file.options)?;
         }
         self.opt_outs = file.opt_outs;
-        self.declared = file.columns.map(|columns| (file.options, columns));
+        self.options = file.options;
+        self.names = file.columns;
         self.flush()
     }
 
@@ -469,7 +473,7 @@ pub async fn subscribers(
         hashes.extend(contact.email.as_deref().and_then(hash_of));
         Ok(())
     });
-    context.unless_stopped(stop, read).await?;
+    context.caller.unless_stopped(stop, read).await?;
     subscribed.retain(|hash| !opted_out.contains(hash));
     Ok(Some(subscribed))
 }
@@ -508,7 +512,7 @@ pub async fn in_background<T: Send + 'static>(
         done = &mut running => done.map_err(|error| Failure::other(error.to_string()))?,
         _ = stop.recv() => {
             stopped.store(true, Ordering::Relaxed);
-            Err(context.changes.interruption())
+            Err(context.caller.changes.interruption())
         }
     }
 }

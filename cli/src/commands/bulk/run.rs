@@ -16,9 +16,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::ledger::{JobState, StoredJob};
 use super::plan::PreparedRow;
-use crate::advice;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
+use crate::hints;
 use crate::sdk_error::{RECIPIENT_GUARD, SEE_RECIPIENT_GUARD};
 use crate::settings::Source;
 use crate::stop::StopSignal;
@@ -61,9 +61,9 @@ async fn sender(
     if settings.timeout.source != Source::Default {
         sender = sender.timeout(settings.timeout.value);
     }
-    sender = sender.local_checks(context.checks_limits().await?);
+    sender = sender.local_checks(context.clients.checks_limits().await?);
     // Whether the service honors the key is not assumed.
-    if context.dialect().pinned(Point::Idempotency) == Some("honored") {
+    if context.clients.dialect().pinned(Point::Idempotency) == Some("honored") {
         sender = sender.idempotency_key_life(KEY_LIFE);
     }
     // Requests that are no larger than the limit of the guard use it up.
@@ -209,7 +209,7 @@ fn report(
             _ => Failure::other("the job stopped"),
         };
         if failure.kind() == Kind::Unauthenticated {
-            advice::add(&mut failure, context);
+            hints::add(&mut failure, context);
         }
         let is_before_all = matches!(failure.kind, Kind::Usage | Kind::InvalidInput);
         if accepted + refused + unknown > 0 && is_before_all {

@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 use std::io::BufReader;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chrono::Utc;
@@ -48,7 +48,7 @@ use crate::resource::Names;
 use crate::sdk_error::{RECIPIENT_GUARD, RECIPIENT_GUARD_HINT};
 use crate::settings::Key;
 use crate::stop::StopSignal;
-use crate::times;
+use crate::time_options;
 
 const ATTACH: &str = "Attachment, the same for all, at most 20; repeatable
 
@@ -179,7 +179,7 @@ struct Draft {
 impl Send {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let (url, key) = self.endpoint(context).await?;
-        let client = context.email_client_at(&url, &key)?;
+        let client = context.clients.email_client_at(&url, &key)?;
         let mut stop = StopSignal::listen(context.settings.env.signals)?;
         let ledger = self.ledger.open(context).await?;
         clean_up(context, &ledger, &self.ledger).await?;
@@ -205,7 +205,7 @@ impl Send {
 
         let prepared = self.prepare(context, &client, &key, draft, contents, &mut stop);
         if let Err(failure) = prepared.await {
-            ledger.discard(&id).await?;
+            ledger.remove(&id).await?;
             return Err(failure);
         }
 
@@ -233,9 +233,24 @@ impl Send {
             let name = plan::attachment(number);
             draft.ledger.add_file(&id, &name, content).await?;
         }
-        let renderer = draft.plan.renderer(contents)?;
-        let people = self.read(context, client, &draft, renderer, stop).await?;
-        people.opt_outs.ask(context).await?;
+        let mut renderer = draft.plan.renderer(contents)?;
+        let mut columns = self.columns.clone();
+        let people = loop {
+            let read = self.read(context, client, &draft, renderer, columns, stop);
+            let people = read.await?;
+            let said = people.opt_outs.ask(context).await?;
+            if said.is_empty() {
+                break people;
+            }
+            if self.file.as_deref() == Some(Path::new("-")) {
+                let problem = "what was typed cannot be read again, with another meaning";
+                return Err(Failure::usage(problem).hint("write the rows to a file"));
+            }
+            columns = people.options;
+            columns.declare(said);
+            renderer = people.renderer;
+            draft.ledger.cut(&id, 0).await?;
+        };
         self.note_columns(context, &people);
 
         if self.goes_on() {
@@ -243,7 +258,7 @@ impl Send {
         }
         let selection = self.selection(context, client)?;
         let check = people.check(&draft.ledger, &id, &mut draft.plan, &selection);
-        let checked = context.unless_stopped(stop, check).await?;
+        let checked = context.caller.unless_stopped(stop, check).await?;
         if checked.count == 0 {
             return Err(nothing_to_send(&draft.plan, &people, checked));
         }
@@ -258,11 +273,12 @@ impl Send {
         let shown = async { self.show(context, client, &draft.plan, &checked) };
         decided(context, Some(question), shown).await?;
         check_sender(context, client, &draft.plan.email.from).await?;
-        if let Some((options, columns)) = &people.declared {
-            options.remember(columns, &context.settings.state_dir.join(DECLARED))?;
+        if let Some(names) = &people.names {
+            let declared = context.settings.state_dir.join(DECLARED);
+            people.options.remember(names, &declared)?;
         }
         if stop.recv().now_or_never().is_some() {
-            return Err(context.changes.interruption());
+            return Err(context.caller.changes.interruption());
         }
         let settings =
             serde_json::to_value(&draft.plan).map_err(|e| Failure::other(e.to_string()))?;
@@ -368,10 +384,10 @@ impl Send {
     }
 
     async fn endpoint(&self, context: &Context) -> Result<(String, Key), Failure> {
-        let (url, key) = context.endpoint(Service::Email).await?;
+        let (url, key) = context.clients.endpoint(Service::Email).await?;
         // A dry run reads the audience, too.
         match context.settings.sandbox && context.settings.dry_run && self.audience.is_some() {
-            true => Ok((context.sandbox().await?.url().to_owned(), key)),
+            true => Ok((context.clients.sandbox().await?.url().to_owned(), key)),
             false => Ok((url, key)),
         }
     }
@@ -419,7 +435,7 @@ impl Send {
             recipients: context.settings.guard.recipients(),
             ahead: match context.settings.dry_run {
                 true => 0,
-                false => (times::now(context).await?.to_utc() - Utc::now()).num_seconds(),
+                false => (time_options::now(context).await?.to_utc() - Utc::now()).num_seconds(),
             },
             left_out: LeftOut::default(),
         })
@@ -445,10 +461,13 @@ impl Send {
         client: &EmailClient,
         draft: &Draft,
         renderer: Renderer,
+        columns: ColumnOptions,
         stop: &mut StopSignal,
     ) -> Result<People, Failure> {
         let Some(audience) = &self.audience else {
-            return self.read_file(context, draft, renderer, stop).await;
+            return self
+                .read_file(context, draft, renderer, columns, stop)
+                .await;
         };
         let audience = match context.settings.dry_run {
             true => {
@@ -467,7 +486,7 @@ impl Send {
             count += 1;
             people.add_contact(count, contact)
         });
-        context.unless_stopped(stop, reading).await?;
+        context.caller.unless_stopped(stop, reading).await?;
         people.flush()?;
         while let Ok(page) = read.try_recv() {
             draft.ledger.add(&draft.new.id, &page).await?;
@@ -480,11 +499,11 @@ impl Send {
         context: &Context,
         draft: &Draft,
         renderer: Renderer,
+        mut columns: ColumnOptions,
         stop: &mut StopSignal,
     ) -> Result<People, Failure> {
         let path = self.file.clone().unwrap_or_else(|| "-".into());
         let file = context.open(&path)?;
-        let mut columns = self.columns.clone();
         let declared = context.settings.state_dir.join(DECLARED);
         let progress = context.out.progress("reading the rows");
         let (pages, read) = mpsc::channel(4);
@@ -544,7 +563,11 @@ impl Send {
             let kind = key.mode().map(|mode| format!(", {mode} key"));
             let (url, profile) = (&plan.service, &plan.profile);
             let kind = kind.unwrap_or_default();
-            text.push_str(&format!(" to {url} (profile {profile}{kind})"));
+            let of = match context.clients.told_other_service() {
+                true => "not that of ",
+                false => "",
+            };
+            text.push_str(&format!(" to {url} ({of}profile {profile}{kind})"));
         }
         if let Some(at) = &plan.email.scheduled_at {
             text.push_str(&format!(", for {}", context.out.local_time(at.as_str())));
@@ -608,7 +631,7 @@ async fn check_sender(context: &Context, client: &EmailClient, from: &str) -> Re
     let timeout = context.settings.timeout.value.min(Duration::from_secs(10));
     let domains = match client.domains().list().retries(0).timeout(timeout).await {
         Err(error) if error.status().is_some_and(|status| status == 401) => {
-            return Err(context.failure(error));
+            return Err(context.caller.failure(error));
         }
         Ok(domains) if domains.iter().any(|each| each.name.is_some()) => domains,
         _ => return Ok(()),

@@ -160,13 +160,13 @@ impl Exam {
     }
 }
 
-/// What a check found.
+/// The finding of a check.
 #[derive(Debug)]
 pub(super) struct Finding {
     pub(super) result: Grade,
     /// What the receiver did, or why the check could not tell.
     pub(super) received: String,
-    /// That of the request, if it was not passed.
+    /// The request's body, if the check was not passed.
     pub(super) body: Option<Bytes>,
 }
 

@@ -42,6 +42,11 @@ def lists($name; $text): any(field($name) | arrays[]; . == $text);
 # The object with this value in a field of this name: a resource that the run has made.
 def with($name; $value): first(inside | select(any(to_entries[]; (.key | plain) == $name and .value == $value)));
 
+# The values of an object that are none themselves, each with the way to it: `consent.state`.
+def leaves: [{path: [], value: .}]
+    | recurse([.[] | .path as $path | .value | objects | to_entries[] | {path: ($path + [.key]), value}]; length > 0)[]
+    | select(.value | isobject | not) | {name: (.path | join(".")), value};
+
 # The outermost list, and the names that lead to it.
 def list: first(
     [{path: [], value: .}]
@@ -121,7 +126,10 @@ def no_secret($name): shows(if any(items; true) | not then nothing_listed else a
 def made($what; f): if ok then
     . as $it | [.body | mine($what)]
     | if length > 0 then .[0] | f
-      elif $it | has_more then "it may be on another page of the list" | not_tried
+      elif $it | has_more then
+        if $what == "audience" and $seen.ids["audiences.walk"] == "found" then true
+        elif $what == "audience" and $seen.ids["audiences.walk"] == "whole" then "it is not there"
+        else "it may be on another page of the list" | not_tried end
       else "it is not there" end
     else answered end;
 def made($what): made($what; true);
@@ -155,22 +163,28 @@ def first_email: first(inside | select(has("email")) | .email);
 # other way round, as `!unsubscribed`.
 def contact($step): $seen.at[$step].raw | mine("contact");
 def wish: ((strings | plain) // "") as $word |
-    if $word | is_one_of(["optedin", "optin", "granted", "given"]) then true
-    elif $word | is_one_of(["optedout", "optout", "denied", "revoked", "withdrawn"]) then false
+    if $word | is_one_of(["subscribed", "optedin", "optin", "granted", "given"]) then true
+    elif $word | is_one_of(["unsubscribed", "notsubscribed", "optedout", "optout", "denied", "revoked", "withdrawn"]) then false
     else flag end;
 # What an update of a contact has changed, but for when.
 def lasting: with_entries(select(.key | plain | test("updat|modif|chang|time|version|etag|revision") | not));
 def opt_outs: contact("contacts.list.updated") as $before | contact("contacts.list.opted-out") as $after
-    | $before | to_entries[] | .key as $name | .value as $old | $after[$name] as $new
+    | $before | leaves | .name as $name | .value as $old
+    | [$after | leaves | select(.name == $name) | .value][0] as $new
     | select($old != $new) | ($old | wish) as $was | ($new | wish) as $is
     | if $was == true and $is != true then $name
       elif $was == false and $is == true then if $name == "unsubscribed" then $name else "!\($name)" end
       elif $name | plain == "status" then "status"
       else empty end;
 
+def is_so(f): first((try f catch false), false);
+
 # What a run finds out about a point: a choice, or that more than one choice, or none, explains what was seen.
 def unclear($why): {result: "ambiguous", found: $why};
-def none_of_them: unclear("the answer (\(.status)) is none of the known ones");
+# What the client reads although no choice describes it. Nothing has to be set for it.
+def read_anyway($why): {result: "agrees", found: "the client reads it without a choice: \($why)"};
+def none_of_them(is_read): "the answer (\(.status)) is none of the known ones" as $why
+    | if is_so(is_read) then read_anyway($why) else unclear($why) end;
 def only(f; $why): [f] | if length == 1 then .[0] else unclear($why) end;
 def at_step($step): (if isstring then {choice: .} else . end) + {step: $step};
 def id_of_email: $seen.ids["emails.send"] | values;
@@ -179,19 +193,26 @@ def id_field: id_of_email as $id | first(.raw | inside | to_entries[]
     | select(.value == $id or ((.value | tostring == $id) and (.key | plain | endswith("id")))) | .key);
 def id_header: id_of_email as $id | first(.headers | to_entries[] | select(.value == $id) | .key);
 def in_delivery(f): .sent | (if isarray then .[0] else . end) | objects
-    | only(to_entries[] | select(.value | f) | .key; "no field of the body, or more than one, looks like it");
+    | [to_entries[] | select(.value | f) | .key] as $outer
+    | [leaves | select(.value | f) | .name] as $inside
+    | only((if $outer == [] then $inside else $outer end)[]; "no field of the body, or more than one, looks like it");
 def list_items: [
         ("domains.list", "audiences.list", "webhooks.list", "audiences.list.created", "webhooks.list.created") as $step
         | $seen.at[$step] | values | select(ok) | .raw | list | {$step, path: (.path | join("."))}
     ]
     | select(length > 0) | last.step as $step | length as $lists | map(.path) | unique
-    | if $lists == 1 then unclear("only one list has items")
-      elif length > 1 or (.[0] | contains(".")) then unclear("they are in \(join(", "))")
+    | if $lists > 1 and length == 1 and (.[0] | contains(".") | not) then .
+      elif any($seen.ids["audiences.list", "audiences.create"]; .) then [read_anyway("they are in \(map(if . == "" then "the body" else . end) | join(", "))")]
+      elif $lists == 1 then [unclear("only one list has items")]
+      else [unclear("they are in \(join(", "))")] end
+    | if .[0] | isobject then .[0]
       elif .[0] == "" then "array"
       else .[0] end
     | at_step($step);
 def list_pages: . as $page | $seen.at["audiences.list.created"] | values | select(ok) | .body as $whole
-    | if any($page.body | cursor; true) then "cursor" | at_step("contacts.page")
+    | if $seen.ids["audiences.walk"] == null then
+        unclear("the list of audiences does not end, or does not say how it goes on") | at_step("audiences.list.created")
+      elif any($page.body | cursor; true) then "cursor" | at_step("contacts.page")
       elif .headers.link or $page.headers.link then "link-header" | at_step("contacts.page")
       else
         if ($whole | has_field("next")) and ($page.body | next_link) then "link"
@@ -219,7 +240,6 @@ def verified_domain: $seen.at["domains.list"].body | first((list | .items[]) // 
     | select([field("verified") | flag] == [true]) | field("name") | strings);
 
 # The verdict on a statement, and on a point.
-def is_so(f): first((try f catch false), false);
 def judged($step; $problem; f): $seen.at[$step]
     | if . == null then "there is nothing to try it with" | not_tried
       elif (.is_delivery | not) and (.status | is_one_of([403, 429])) then answered | not_tried

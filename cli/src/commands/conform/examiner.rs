@@ -77,16 +77,16 @@ impl<'a> Examiner<'a> {
             extraction_key: None,
             recorder: Recorder::default(),
         };
-        let is_set_up = |service| context.is_configured(service);
+        let is_set_up = |service| context.clients.is_configured(service);
         let (email, extraction) = (is_set_up(Service::Email)?, is_set_up(Service::Extraction)?);
         if email || !extraction {
-            let (url, key) = context.endpoint(Service::Email).await?;
+            let (url, key) = context.clients.endpoint(Service::Email).await?;
             examiner.target.email_url = Some(url);
             examiner.email_key = Some(key);
             examiner.speak(Dialect::default())?;
         }
         if extraction {
-            let (url, key) = context.endpoint(Service::Extraction).await?;
+            let (url, key) = context.clients.endpoint(Service::Extraction).await?;
             examiner.extraction = Some(examiner.extraction_client(&url, &key)?);
             examiner.target.extraction_url = Some(url);
             examiner.extraction_key = Some(key);
@@ -105,7 +105,7 @@ impl<'a> Examiner<'a> {
             return Ok(());
         };
         let recorder = self.recorder.clone();
-        let builder = self.context.email_builder_at(url, key)?;
+        let builder = self.context.clients.email_builder_at(url, key)?;
         let builder = builder
             .insecure_webhook_urls(true)
             .local_checks(false)
@@ -121,13 +121,13 @@ impl<'a> Examiner<'a> {
         key: &Key,
     ) -> Result<ExtractionClient, Failure> {
         let recorder = self.recorder.clone();
-        let builder = self.context.extraction_builder_at(url, key)?;
+        let builder = self.context.clients.extraction_builder_at(url, key)?;
         Ok(builder
             .on_attempt(move |attempt| recorder.record(attempt))
             .build()?)
     }
 
-    /// What must not be shown.
+    /// The secrets of the run, which must not be shown.
     pub(super) fn secrets(&self) -> Vec<String> {
         let keys = [&self.email_key, &self.extraction_key];
         let keys = keys.into_iter().flatten();
@@ -153,7 +153,7 @@ impl<'a> Examiner<'a> {
         }
     }
 
-    /// As [`call`](Self::call), also after Ctrl-C.
+    /// Like [`call`](Self::call), also after Ctrl-C.
     async fn send<T: 'static>(&mut self, step: &'static str, call: Call<T>) -> Result<T, Error> {
         let response = call.timeout(self.context.settings.timeout.value).await;
         if let Some(exchange) = self.recorder.take() {
@@ -175,6 +175,11 @@ impl<'a> Examiner<'a> {
             return Some(call);
         }
         Some(call.body(self.seen.filled(body)?, "application/json"))
+    }
+
+    /// Forgets the exchanges of calls that are no step.
+    pub(super) fn drop_exchanges(&self) {
+        self.recorder.take();
     }
 
     /// Keeps the id that the client has read in the response of a step.
@@ -225,7 +230,10 @@ impl<'a> Examiner<'a> {
             }
             (Kind::Domain, Some(email), ..) => {
                 let create = email.domains().create(name.as_str());
-                self.call(&step.name, create).await?.map(|it| it.id)
+                let domain = self.call(&step.name, create).await?.unwrap_or_default();
+                let records = domain.dns_records().len();
+                self.keep_id("domains.records", &records.to_string());
+                Some(domain.id)
             }
             (Kind::Webhook, Some(email), ..) => {
                 let created = self
@@ -391,7 +399,7 @@ async fn id_of<R: Resource>(
     let Some(stream) = client.and_then(R::stream) else {
         return Ok(None);
     };
-    let list = context.read_all(stream).await?;
+    let list = context.caller.read_all(stream).await?;
     if !list.is_complete() {
         return Err(Failure::other(
             "the list has more pages, which cannot be followed",

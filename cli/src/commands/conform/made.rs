@@ -11,7 +11,7 @@ use svc_sdk::Dialect;
 use svc_sdk::email::Email;
 
 use crate::failure::Failure;
-use crate::private;
+use crate::private_files;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -79,7 +79,7 @@ impl Made {
         let path = dir.join(format!("{run}.json"));
         let mut made = Self {
             target: target.clone(),
-            _lock: Some(private::lock(&path.with_extension(LOCK))?),
+            _lock: Some(private_files::lock(&path.with_extension(LOCK))?),
             path,
             ..Self::default()
         };
@@ -98,7 +98,7 @@ impl Made {
             if path.extension().is_none_or(|it| it != "json") {
                 continue;
             }
-            let lock = private::append(&path.with_extension(LOCK))?;
+            let lock = private_files::append(&path.with_extension(LOCK))?;
             if matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
                 continue;
             }
@@ -117,7 +117,7 @@ impl Made {
     pub(super) fn change(&mut self, change: impl FnOnce(&mut Vec<Thing>)) -> Result<(), Failure> {
         change(&mut self.left);
         let content = serde_json::to_vec(self).map_err(Error::from)?;
-        Ok(private::replace(&self.path, &content)?)
+        Ok(private_files::replace(&self.path, &content)?)
     }
 
     /// What a step has made is gone.

@@ -33,7 +33,7 @@ pub(super) enum Grade {
     Agrees,
     Differs,
     NotTried,
-    /// Of a point: what was seen does not tell the choice.
+    /// The choice of a point cannot be told from what was seen.
     Ambiguous,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Row {
     pub(super) result: Grade,
     /// The statement, or the question of the point.
     about: String,
-    /// What was found, or why it was not tried.
+    /// The finding, or why it was not tried.
     found: Option<String>,
     /// The choice that was found for a point.
     pub(super) choice: Option<String>,
@@ -62,7 +62,7 @@ pub struct Report {
     pub(super) points: Vec<Row>,
     /// Since the report of --baseline.
     pub(super) changes: Vec<Change>,
-    /// What --save writes.
+    /// The dialect that --save writes.
     #[schemars(with = "std::collections::BTreeMap<String, String>")]
     pub(super) dialect: Dialect,
 }
@@ -231,7 +231,7 @@ impl Run<'_> {
     fn point(&self, point: Point, mut verdict: Verdict) -> Row {
         let never = PointCheck::default();
         let check = CHECKS.point.get(point.as_str()).unwrap_or(&never);
-        let known = self.examiner.context.dialect().choice(point);
+        let known = self.examiner.context.clients.dialect().choice(point);
         if let Some(choice) = &verdict.choice {
             verdict.found = Some(format!("{point} = {choice}"));
             verdict.result = Some(match choice.eq_ignore_ascii_case(known) {

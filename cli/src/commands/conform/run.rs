@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use svc_sdk::email::Email;
 use svc_sdk::{Dialect, Point};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::Level;
 use super::examiner::Examiner;
@@ -48,7 +48,7 @@ pub(super) struct Step {
     pub(super) events: Vec<String>,
     pub(super) subject_length: usize,
     does: Option<Act>,
-    /// What is tried one after the other.
+    /// The attempts, one after the other.
     tries: Vec<String>,
     /// The step whose delivery should be repeated.
     repeats: String,
@@ -63,6 +63,7 @@ enum Act {
     FindAudience,
     UseWrongKey,
     FollowCursor,
+    WalkList,
     SendBatch,
     Receive,
 }
@@ -83,6 +84,7 @@ impl Examiner<'_> {
                 (Some(Act::FindAudience), _) => self.find_audience(step).await?,
                 (Some(Act::UseWrongKey), _) => self.use_wrong_key(step).await?,
                 (Some(Act::FollowCursor), _) => self.follow_cursor(step).await?,
+                (Some(Act::WalkList), _) => self.walk_list(step).await?,
                 (Some(Act::SendBatch), _) => self.send_batch(step).await?,
                 (Some(Act::Receive), _) => {
                     let url = self.seen.filled(&step.with).unwrap_or_default();
@@ -116,7 +118,7 @@ impl Examiner<'_> {
 
     /// Sends a GET for each scheme until one is accepted, those that `WWW-Authenticate` names first.
     async fn find_key(&mut self, step: &'static Step) -> Result<(), Failure> {
-        let known = self.context.dialect().clone();
+        let known = self.context.clients.dialect().clone();
         let with = |header: &str, scheme: &str| {
             let mut dialect = known.clone();
             pin(&mut dialect, Point::KeyHeader, header);
@@ -184,7 +186,9 @@ impl Examiner<'_> {
         )
         .code("key_not_accepted")
         .hint(format!(
-            "check the key; tried were {tried}\nif the service has another way, set key-header and key-scheme of the profile's dialect"
+            "check the key; tried were {tried}\nif the service has another way: {}",
+            self.context
+                .svc("config set dialect key-header=NAME,key-scheme=bare", &[])
         )))
     }
 
@@ -231,6 +235,31 @@ impl Examiner<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Reads the list of audiences to its end, as every command that needs all of it does.
+    async fn walk_list(&mut self, step: &'static Step) -> Result<(), Failure> {
+        let known = self.target.dialect.clone();
+        let mut dialect = known.clone();
+        if let Some(cursor) = self.seen.id("cursor") {
+            pin(&mut dialect, Point::CursorParam, cursor);
+        }
+        self.speak(dialect)?;
+        let Some(email) = self.email.clone() else {
+            return Ok(());
+        };
+        let _progress = self.context.out.progress(&step.name);
+        let reading = email.audiences().stream().into_list();
+        let read = timeout(self.context.settings.timeout.value, reading).await;
+        self.drop_exchanges();
+        if let Ok(Ok(list)) = read
+            && list.is_complete()
+        {
+            let mut names = list.iter().map(|audience| audience.name.as_deref());
+            let has_ours = names.any(|name| name == Some(self.run()));
+            self.keep_id(&step.name, if has_ours { "found" } else { "whole" });
+        }
+        self.speak(known)
     }
 
     /// Finds out from whom emails can be sent. Returns whether there is a sender.

@@ -49,7 +49,7 @@ pub(super) struct Statement {
     pub(super) text: String,
     pub(super) step: String,
     expect: String,
-    /// What is wrong, if the filter gives false.
+    /// The problem, if the filter gives false.
     #[serde(default)]
     problem: String,
 }
@@ -67,6 +67,8 @@ pub(super) struct PointCheck {
     find: String,
     /// A choice, and the filter that finds it.
     choices: Vec<[String; 2]>,
+    /// Whether the client reads the response although no choice describes it.
+    is_read: String,
 }
 
 impl Default for PointCheck {
@@ -78,11 +80,12 @@ impl Default for PointCheck {
             of: "success".to_owned(),
             find: "empty".to_owned(),
             choices: Vec::new(),
+            is_read: "false".to_owned(),
         }
     }
 }
 
-/// What a check tells.
+/// The verdict of a check.
 #[derive(Deserialize)]
 pub(super) struct Verdict {
     pub(super) result: Option<Grade>,
@@ -166,7 +169,7 @@ fn filter(point: Point) -> String {
         true => check.find.clone(),
         false => {
             let choices: String = check.choices.iter().map(choice).collect();
-            format!("first({choices} none_of_them)")
+            format!("first({choices} none_of_them({}))", check.is_read)
         }
     };
     let [step, of, default] = [&*check.step, &*check.of, point.default_choice()].map(quoted);
@@ -240,6 +243,119 @@ mod tests {
             seen.secrets.insert(webhook, "whsec_12345678".to_owned());
         }
         seen
+    }
+
+    fn answered(seen: &mut Seen, step: &'static str, status: u16, body: &str) {
+        let exchange = Exchange {
+            status,
+            body: body.as_bytes().to_vec(),
+            ..Exchange::default()
+        };
+        seen.exchanges.insert(step, exchange);
+    }
+
+    fn verdict_on(seen: &Seen, point: &str) -> (Option<Grade>, Option<String>) {
+        let verdicts = seen.verdicts().expect("verdicts").points;
+        let mut points = Dialect::points().iter().zip(verdicts);
+        let found = points.find(|(known, _)| known.as_str() == point);
+        let (_, verdict) = found.expect("a point");
+        (verdict.result, verdict.choice)
+    }
+
+    #[test]
+    fn a_point_is_not_ambiguous_where_the_client_reads_the_answer() {
+        let mut seen = Seen::default();
+        answered(
+            &mut seen,
+            "audiences.missing",
+            404,
+            r#"{"message":"audience not found"}"#,
+        );
+        assert_eq!(
+            verdict_on(&seen, "error-format"),
+            (Some(Grade::Agrees), None)
+        );
+        answered(&mut seen, "audiences.missing", 404, r#"{"why":7}"#);
+        assert_eq!(
+            verdict_on(&seen, "error-format"),
+            (Some(Grade::Ambiguous), None)
+        );
+
+        answered(
+            &mut seen,
+            "audiences.created",
+            200,
+            r#"{"ok":{"audience":{"name":"run"}}}"#,
+        );
+        assert_eq!(
+            verdict_on(&seen, "resource-shape"),
+            (Some(Grade::Ambiguous), None)
+        );
+        answered(
+            &mut seen,
+            "audiences.list",
+            200,
+            r#"{"_embedded":{"audiences":[{"id":1}]}}"#,
+        );
+        answered(
+            &mut seen,
+            "domains.list",
+            200,
+            r#"{"_embedded":{"domains":[{"id":1}]}}"#,
+        );
+        assert_eq!(
+            verdict_on(&seen, "list-items"),
+            (Some(Grade::Ambiguous), None)
+        );
+        seen.ids.insert("audiences.create", "1".to_owned());
+        assert_eq!(
+            verdict_on(&seen, "resource-shape"),
+            (Some(Grade::Agrees), None)
+        );
+        assert_eq!(verdict_on(&seen, "list-items"), (Some(Grade::Agrees), None));
+    }
+
+    #[test]
+    fn a_list_that_does_not_end_tells_nothing_of_its_pages() {
+        let mut seen = Seen::default();
+        let page = r#"{"audiences":[],"paging":{"next":"/api/v1/audiences?page=2"}}"#;
+        answered(&mut seen, "contacts.page", 200, page);
+        answered(&mut seen, "audiences.list.created", 200, page);
+        assert_eq!(
+            verdict_on(&seen, "list-pages"),
+            (Some(Grade::Ambiguous), None)
+        );
+        seen.ids.insert("audiences.walk", "whole".to_owned());
+        assert_eq!(verdict_on(&seen, "list-pages").1.as_deref(), Some("link"));
+    }
+
+    #[test]
+    fn a_field_inside_another_is_found_by_the_way_to_it() {
+        let mut seen = Seen::default();
+        seen.ids.insert("run", "run".to_owned());
+        for (step, state) in [
+            ("contacts.list.updated", "subscribed"),
+            ("contacts.opt-out", "unsubscribed"),
+            ("contacts.list.opted-out", "unsubscribed"),
+        ] {
+            let body = format!(
+                r#"{{"contacts":[{{"email":"run-1@example.com","consent":{{"state":"{state}"}}}}]}}"#
+            );
+            answered(&mut seen, step, 200, &body);
+        }
+        let (_, choice) = verdict_on(&seen, "opt-out");
+        assert_eq!(choice.as_deref(), Some("consent.state"));
+
+        let delivery =
+            r#"{"signature":{"t":1},"event-data":{"event":"email.sent","to":"a@b.test"}}"#;
+        let exchange = Exchange {
+            request_body: delivery.as_bytes().to_vec(),
+            is_delivery: true,
+            ..Exchange::default()
+        };
+        seen.exchanges.insert("delivery.event", exchange);
+        let (_, choice) = verdict_on(&seen, "delivery-event");
+        assert_eq!(choice.as_deref(), Some("event-data.event"));
     }
 
     #[test]

@@ -11,12 +11,12 @@ use svc_sdk::EmailClient;
 use svc_sdk::Operation::DomainsVerify;
 use svc_sdk::email::Domain;
 
-use crate::advice;
 use crate::command_spec::changes;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::follow::Polls;
+use crate::hints;
 use crate::output::{Column, Format, View};
 use crate::output_schema::domain;
 use crate::prepared::Prepared;
@@ -55,13 +55,13 @@ pub struct Verify {
 
 impl Verify {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = context.email_client().await?;
+        let client = context.clients.email_client().await?;
         let id = id_of::<Domain>(context, &client, &self.domain).await?;
-        let call = context.with_options(client.domains().verify(&id));
+        let call = context.caller.with_options(client.domains().verify(&id));
         let call = Prepared::new(call).decide(context).await?;
         let done = match self.wait {
             true => until_verified(context, &client, &id).await?,
-            false => Some(context.send(call, "looking up the records").await?),
+            false => Some(context.caller.send(call, "looking up the records").await?),
         };
         let Some(result) = done else { return Ok(()) };
         // The last line of a wait is the final state.
@@ -123,7 +123,7 @@ fn verdict(context: &Context, id: &str, result: &Domain) -> Result<(), Failure> 
     ))
     .code("domain_not_verified");
     let again = context.svc("domains verify {} --wait --timeout 1h", &[id]);
-    let publish = advice::publish(context, result.name.as_deref().unwrap_or(id));
+    let publish = hints::publish(context, result.name.as_deref().unwrap_or(id));
     Err(failure.hint(format!(
         "publish its DNS records: {publish}\nthen try again: {again}"
     )))

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::attach::{self, Attach};
 use crate::input::pairs;
-use crate::times;
+use crate::time_options;
 
 /// The options of the content.
 #[derive(Args, Debug)]
@@ -128,7 +128,7 @@ fn refuse_empty(option: &str, value: &OsStr, content: &str) -> Result<(), Failur
 
 /// Parses the time and prints it, so that a misunderstanding is noticed.
 async fn schedule(context: &Context, words: &str) -> Result<ScheduledAt, Failure> {
-    let (instant, now) = times::read_schedule(context, words).await?;
+    let (instant, now) = time_options::read_schedule(context, words).await?;
     let shown = context.out.local_time(&instant.to_rfc3339());
     let note = match instant <= now {
         true => format!("sending now: {shown} is not in the future"),

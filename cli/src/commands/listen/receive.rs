@@ -33,7 +33,7 @@ use crate::deliver::{
     Deliverer, Delivery, DeliveryError, DeliveryResponse, RESPONSE_TIMEOUT, remove_hop_by_hop,
 };
 use crate::diagnose::Check;
-use crate::recorded::{RecordedDeliveries, RecordedDelivery};
+use crate::recorded_deliveries::{RecordedDeliveries, RecordedDelivery};
 use crate::signing::scheme;
 
 /// Maximum number of connections at a time. More wait until one is closed.
@@ -320,7 +320,12 @@ impl Receiver {
     fn event(&self, headers: &HeaderMap, payload: &Value) -> Option<String> {
         let pinned = self.dialect.pinned(Point::DeliveryEvent);
         let mut names = pinned.into_iter().chain(["event", "type"]);
-        let in_body = names.find_map(|name| payload.get(name)?.as_str().map(str::to_owned));
+        let in_body = names.find_map(|name| {
+            // A name, or the way to it, as in `event-data.event`.
+            let inside = || payload.pointer(&format!("/{}", name.replace('.', "/")));
+            let event = payload.get(name).or_else(inside)?;
+            event.as_str().map(str::to_owned)
+        });
         in_body.or_else(|| {
             let name = match self.service {
                 Service::Email => Some(self.dialect.choice(Point::EventHeader)),

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::runner::Output;
 use super::table::ACTION;
 use crate::failure::Failure;
-use crate::private;
+use crate::private_files;
 
 /// The size at which another file begins. The one before it is kept.
 const MAX_FILE: u64 = 10_000_000;
@@ -54,11 +54,11 @@ impl Audit {
         line["time"] = Utc::now()
             .to_rfc3339_opts(SecondsFormat::Millis, true)
             .into();
-        let _lock = private::lock(&self.0.with_extension("lock"))?;
+        let _lock = private_files::lock(&self.0.with_extension("lock"))?;
         if fs::metadata(&self.0).is_ok_and(|file| file.len() > MAX_FILE) {
             fs::rename(&self.0, self.0.with_extension("old.ndjson"))?;
         }
-        let mut file = private::append(&self.0)?;
+        let mut file = private_files::append(&self.0)?;
         #[cfg(unix)]
         if file.metadata()?.is_file() {
             file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;

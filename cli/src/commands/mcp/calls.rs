@@ -25,7 +25,7 @@ use super::table::{ACTION, Action, LOOK, TOKEN, Tool};
 use crate::command_spec::Effect;
 use crate::failure::{Failure, Kind};
 use crate::input::email::check;
-use crate::private;
+use crate::private_files;
 use crate::sandbox::Sandbox;
 use crate::settings::Settings;
 
@@ -35,7 +35,7 @@ const EXAMINATION: Duration = Duration::from_secs(2);
 /// Most calls at a time that do something, and most that wait for something. Others wait for them.
 pub const MAX_CALLS: u32 = 16;
 
-/// What all connections share.
+/// The state that all connections share.
 pub struct Shared {
     pub tools: Vec<Tool>,
     /// The groups that are open.
@@ -104,13 +104,11 @@ impl Shared {
             let token = given.get(TOKEN).and_then(Value::as_str);
             return self.send_planned(token.unwrap_or_default()).await;
         }
-        if tool.is_plan() {
-            return self.plan(action, line).await;
-        }
-        self.runner
-            .run(&line)
-            .await
-            .map(|output| self.keep_secret(action, output))
+        let output = match tool.is_plan() {
+            true => self.plan(action, line).await?,
+            false => self.keep_secret(action, self.runner.run(&line).await?),
+        };
+        Ok(output.in_words_of(action))
     }
 
     /// Finds or starts the sandbox, until the end. If this fails, the command that needs it says why.
@@ -131,7 +129,7 @@ impl Shared {
         {
             let folder = self.audit.0.with_file_name("webhook-secrets");
             let path = folder.join(Uuid::new_v4().simple().to_string());
-            let kept = match private::replace(&path, secret.as_bytes()) {
+            let kept = match private_files::replace(&path, secret.as_bytes()) {
                 Ok(()) => path.display().to_string(),
                 Err(error) => format!("nowhere: {error}; delete the webhook and create another"),
             };

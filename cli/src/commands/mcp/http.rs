@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use super::server::McpServer;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::private;
+use crate::private_files;
 use crate::signing::kept_secret;
 
 /// The token that clients send.
@@ -53,7 +53,7 @@ pub async fn serve(
         None => {
             let (file, token) = kept_secret(context.settings.state_dir.join("mcp.token"), "")?;
             // Whatever its mode was, only the owner reads it now.
-            private::replace(&file, token.as_bytes())?;
+            private_files::replace(&file, token.as_bytes())?;
             (token, Some(file))
         }
     };

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::input::choice;
 use crate::output::{Column, View};
 use crate::output_schema::of;
-use crate::times;
+use crate::time_options;
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
@@ -80,8 +80,8 @@ impl Command {
                 before,
                 paging,
             } => {
-                let after = times::after(context, after.as_deref()).await?;
-                let before = times::past(context, "--before", before.as_deref()).await?;
+                let after = time_options::after(context, after.as_deref()).await?;
+                let before = time_options::past(context, "--before", before.as_deref()).await?;
                 let search = None;
                 let filter = EmailFilter {
                     status,

@@ -23,7 +23,7 @@ use crate::failure::Failure;
 use crate::output::{Column, View};
 use crate::output_schema::{any_of, of};
 use crate::prepared::Prepared;
-use crate::times;
+use crate::time_options;
 
 /// Table columns of a message.
 pub const VIEW: View = View(&[
@@ -64,7 +64,7 @@ pub struct Filters {
 
 impl Filters {
     async fn read(self, context: &Context) -> Result<MessageFilter, Failure> {
-        let after = times::after(context, self.after.as_deref()).await?;
+        let after = time_options::after(context, self.after.as_deref()).await?;
         let Self {
             to, from, subject, ..
         } = self;

@@ -10,7 +10,7 @@ use crate::control::{self, Paging, reads};
 use crate::failure::Failure;
 use crate::output::{Column, View};
 use crate::output_schema::of;
-use crate::times;
+use crate::time_options;
 
 /// Table columns of a request.
 pub const VIEW: View = View(&[
@@ -71,7 +71,7 @@ impl Command {
                 paging,
             } => {
                 let operation = operation.map(|operation| operation.to_string());
-                let after = times::after(context, after.as_deref()).await?;
+                let after = time_options::after(context, after.as_deref()).await?;
                 let filter = RequestFilter {
                     operation,
                     status,

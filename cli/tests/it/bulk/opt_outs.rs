@@ -1,5 +1,7 @@
 //! Who gets no email of `svc bulk send`, because a row of the address may say so.
 
+#[cfg(unix)]
+use crate::pty::Terminal;
 use crate::support::{Home, Run};
 
 fn send(home: &Home, rows: &str, more: &[&str]) -> Run {
@@ -159,6 +161,7 @@ fn a_column_with_two_kinds_of_values_is_asked_about() {
         ["active", "inactive"],
         ["-", "01.02.2026"],
         ["45123", ""],
+        ["gern\nc@example.test,gern", "nie wieder"],
         ["Ja\nc@example.test,weiß nicht", "Nein"],
     ] {
         let rows = format!("email,Post\na@example.test,{first}\nb@example.test,{second}\n");
@@ -166,6 +169,61 @@ fn a_column_with_two_kinds_of_values_is_asked_about() {
         assert_eq!(run.code, 2, "{rows} {run:?}");
         assert_eq!(run.error()["code"], "opt_outs_unclear", "{rows}");
     }
+}
+
+/// A person says of each column what it means; the answers count like the options.
+#[cfg(unix)]
+#[test]
+fn on_a_terminal_each_column_that_may_opt_out_is_asked_about() {
+    let home = Home::new();
+    let rows = "email,Newsletter,Werbung erlaubt\na@example.test,J,ja\nb@example.test,N,nein\n";
+    home.file("people.csv", rows);
+    let file = home.path("people.csv").display().to_string();
+    let send = [
+        "--sandbox",
+        "bulk",
+        "send",
+        &file,
+        "--from",
+        "hello@sandbox.test",
+    ];
+    let send = [&send[..], &["--subject", "s", "--text", "t"]].concat();
+    let ways_out = "--opt-in 'Werbung erlaubt'";
+
+    let asked = || {
+        let mut terminal = Terminal::start(&home, &send, &[], 200);
+        terminal.until("the column `Newsletter` may say who gets no email (j, n)");
+        terminal.until("opted [o]ut, or opted [i]n, or has it [n]othing to do with it?");
+        terminal
+    };
+    for typed in ["\n", "\u{3}"] {
+        let mut terminal = asked();
+        terminal.write(typed);
+        let seen = terminal.end();
+        assert_eq!(
+            seen.code,
+            if typed == "\n" { 2 } else { 130 },
+            "{}",
+            seen.raw
+        );
+        assert!(seen.text.contains(ways_out), "{}", seen.raw);
+    }
+
+    let mut terminal = asked();
+    terminal.write("y\n");
+    terminal.until("`y` is not an answer: type o, i or n");
+    terminal.write("n\n");
+    terminal.until("the column `Werbung erlaubt` may say who gets no email (ja, nein)");
+    terminal.write("i\n");
+    terminal.until("Send 1 email from hello@sandbox.test to the sandbox? [y/N] ");
+    terminal.write("y\n");
+    let seen = terminal.end();
+    assert_eq!(seen.code, 0, "{}", seen.raw);
+    let note = "who has opted out is read from `Werbung erlaubt` (yes: subscribed)";
+    assert!(seen.text.contains(note), "{}", seen.raw);
+    let sent = home.run(&["--sandbox", "sandbox", "messages", "list", "-o", "json"]);
+    assert!(sent.stdout.contains("a@example.test"), "{sent:?}");
+    assert!(!sent.stdout.contains("b@example.test"), "{sent:?}");
 }
 
 /// What was declared means the same in a later run only if emails were sent by it, and a note says so.

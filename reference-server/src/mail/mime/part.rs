@@ -203,8 +203,9 @@ fn split_header(source: &[u8]) -> (Vec<Field<'_>>, &[u8]) {
     (fields, rest)
 }
 
-/// As [`split_header`], of a part: a line of white space ends its header, too. Otherwise such a line
-/// folds the field before it, and who adds a space to the empty line hides the line after it under a
+/// Like [`split_header`], of a part: a line of white space ends its header, too. Otherwise such a
+/// line folds the field before it, and who adds a space to the empty line hides the line after it
+/// under a
 /// signature that ignores white space at the end of lines (RFC 6376 §3.4.4).
 fn split_header_of_part(source: &[u8]) -> (Vec<Field<'_>>, &[u8]) {
     let mut end = 0;

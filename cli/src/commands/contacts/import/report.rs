@@ -41,7 +41,7 @@ pub struct ImportedRow {
     pub(super) why: Option<String>,
 }
 
-/// What became of a row.
+/// The outcome of a row.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum RowResult {
@@ -97,7 +97,7 @@ impl ImportedRow {
 /// The rows so far. Few of them are in memory.
 pub(super) struct ImportReport {
     counts: BTreeMap<RowResult, usize>,
-    /// Those that people have to know of, for a table.
+    /// The rows that people have to know of, for a table.
     told: Vec<ImportedRow>,
     list: ListWriter,
     /// The first rows that were not applied, and why.

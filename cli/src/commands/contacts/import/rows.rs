@@ -53,36 +53,41 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Reads a file for the first time, and asks about its columns.
+    /// Reads a file for the first time, and asks about its columns; if a person says what they mean,
+    /// it is read again.
     pub(super) async fn read(
         context: &Context,
         open: impl Fn() -> Result<Records, Failure>,
-        options: &ColumnOptions,
+        options: &mut ColumnOptions,
     ) -> Result<Self, Failure> {
-        let mut file = ImportFile::new(open()?, options)?;
-        let mut addresses = Addresses::default();
-        let mut total = 0;
-        while let Some(row) = file.next()? {
-            addresses.see(&row);
-            total += 1;
+        loop {
+            let mut file = ImportFile::new(open()?, options)?;
+            let mut addresses = Addresses::default();
+            let mut total = 0;
+            while let Some(row) = file.next()? {
+                addresses.see(&row);
+                total += 1;
+            }
+            let mapping = file.mapping();
+            let PeopleFile {
+                records, opt_outs, ..
+            } = file.people;
+            let in_file = |failure| records.in_file(failure);
+            let said = opt_outs.ask(context).await.map_err(in_file)?;
+            if !said.is_empty() {
+                options.declare(said);
+                continue;
+            }
+            refuse_contradiction(&opt_outs, options).map_err(in_file)?;
+            addresses.is_told = opt_outs.is_told;
+            return Ok(Self {
+                file: ImportFile::new(open()?, options)?,
+                addresses,
+                mapping,
+                opt_outs: opt_outs.describe(),
+                total,
+            });
         }
-        let mapping = file.mapping();
-        let PeopleFile {
-            records, opt_outs, ..
-        } = file.people;
-        let asked = opt_outs.ask(context).await;
-        asked
-            .and_then(|()| refuse_contradiction(&opt_outs, options))
-            .map_err(|failure| records.in_file(failure))?;
-        addresses.is_told = opt_outs.is_told;
-        let opt_outs = opt_outs.describe();
-        Ok(Self {
-            file: ImportFile::new(open()?, options)?,
-            addresses,
-            mapping,
-            opt_outs,
-            total,
-        })
     }
 
     /// The next row; `None` at the end.

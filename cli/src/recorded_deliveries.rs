@@ -16,8 +16,8 @@ use uuid::Uuid;
 use crate::deliver::Delivery;
 use crate::failure::{Failure, Kind};
 use crate::input::json_problem;
-use crate::private;
-use crate::recorded_path;
+use crate::path_in_json;
+use crate::private_files;
 
 /// How long a delivery is stored.
 const RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
@@ -43,7 +43,7 @@ pub struct RecordedDelivery {
     /// The URL to which the delivery was forwarded.
     pub forwarded_to: Option<String>,
     /// The file of `--secret-file`, if the delivery was verified with it.
-    #[serde(default, with = "recorded_path")]
+    #[serde(default, with = "path_in_json")]
     #[schemars(with = "Option<String>")]
     pub secret_file: Option<PathBuf>,
 }
@@ -96,7 +96,7 @@ impl RecordedDeliveries {
         let path = self.path(&record.id);
         serde_json::to_vec(record)
             .map_err(std::io::Error::other)
-            .and_then(|text| private::replace(&path, &text))
+            .and_then(|text| private_files::replace(&path, &text))
             .map_err(|error| Failure::other(format!("{}: {error}", path.display())))
     }
 

@@ -41,12 +41,12 @@ pub fn parse(
     parsed.map_err(|error| Failure::usage(format!("{option}: {error}")))
 }
 
-/// As [`read`], as text for the sandbox's control interface.
+/// Like [`read`], as text for the sandbox's control interface.
 pub async fn after(context: &Context, text: Option<&str>) -> Result<Option<String>, Failure> {
     past(context, "--after", text).await
 }
 
-/// As [`after`], for another option.
+/// Like [`after`], for another option.
 pub async fn past(
     context: &Context,
     option: &str,

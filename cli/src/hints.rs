@@ -1,8 +1,10 @@
 //! Hints: the next step after a failure that a service or the SDK reported. `add` takes the failure
 //! at the end of a run and the `Context`, and writes a hint into its `Details`, unless the command
 //! has set one. It also names what was not found, and the proxy. Command lines in hints are made
-//! with `Context::svc`, so that they address the same profile or sandbox as this run. `app.rs`
+//! with `Run::svc`, so that they address the same profile or sandbox as this run. `app.rs`
 //! calls it before the failure is printed.
+
+use std::ffi::OsString;
 
 use svc_sdk::{Operation, Outcome, Point, Scope, Service};
 
@@ -29,12 +31,12 @@ pub fn for_sender(mut failure: Failure, context: &Context, sender: &str) -> Fail
 
 /// Adds a hint to a failure that has none.
 pub fn add(failure: &mut Failure, context: &Context) {
-    // A service may check the form of an id before it looks for one. Without a code, a 404 is that of
-    // another path.
+    // A service may check the form of an id before it looks for one. A 404 that says nothing about it is
+    // that of another path.
     if let Some(missing) = context.not_found.take() {
         let is_missing = match failure.status {
             Some(400 | 422) => missing.was_searched,
-            Some(404) => failure.code.is_some(),
+            Some(404) => names_what_is_missing(failure),
             _ => false,
         };
         if is_missing {
@@ -46,6 +48,12 @@ pub fn add(failure: &mut Failure, context: &Context) {
         && let Some(proxy) = proxy(failure, context)
     {
         failure.message.push_str(&format!(" (proxy {proxy})"));
+    }
+    let is_shortened = |word: &OsString| word.to_string_lossy().contains('…');
+    if failure.kind == Kind::NotFound && context.typed().iter().any(is_shortened) {
+        failure.hint = Some(
+            "an ID with `…` is a shortened one: --wide or --json shows it as a whole".to_owned(),
+        );
     }
     if failure.hint.is_some() {
         return;
@@ -99,8 +107,7 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
         Kind::InvalidInput if concerns_webhook_url(details) => {
             "for a service on this machine, svc config set dialect webhook-urls=any".to_owned()
         }
-        // The services name what was not found.
-        Kind::NotFound if details.status == Some(404) && details.code.is_none() => {
+        Kind::NotFound if details.status == Some(404) && !names_what_is_missing(details) => {
             "no service responds at this path; check the base URL: svc config show".to_owned()
         }
         Kind::NotFound => {
@@ -135,19 +142,30 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
         }
         Kind::Unavailable => "safe to retry; diagnose the problem: svc doctor".to_owned(),
         Kind::OutcomeUnknown => format!("{}\n{}", why_not_retried(details), check_first(context)),
-        Kind::Interrupted if context.changes.awaited_email().is_some() => {
-            accepted_as(context, context.changes.awaited_email().unwrap_or_default())
-        }
+        Kind::Interrupted if context.caller.changes.awaited_email().is_some() => accepted_as(
+            context,
+            context.caller.changes.awaited_email().unwrap_or_default(),
+        ),
         Kind::Interrupted if details.outcome == Some(Outcome::Unknown.as_str()) => {
             check_first(context)
         }
         Kind::Other
-            if details.code.as_deref() == Some(OUTPUT_FAILED) && context.changes.any_done() =>
+            if details.code.as_deref() == Some(OUTPUT_FAILED)
+                && context.caller.changes.any_done() =>
         {
             "the service processed the request; only its response could not be written".to_owned()
         }
         _ => return None,
     })
+}
+
+/// Whether a 404 is the service's own: it has a code, or names the kind of what was not found, and not a
+/// path.
+fn names_what_is_missing(details: &Details) -> bool {
+    let text = details.message.to_lowercase();
+    let group = details.operation.and_then(|it| it.name().split('.').next());
+    let names_kind = group.is_some_and(|group| text.contains(group.trim_end_matches('s')));
+    details.code.is_some() || (names_kind && !text.contains('/'))
 }
 
 /// The points of the dialect that say where a response has what was not found in it.
@@ -249,9 +267,8 @@ fn list_existing(details: &Details, context: &Context) -> Option<String> {
         Some(AudiencesGet | AudiencesDelete | ContactsCreate | ContactsList) => {
             "audiences list".to_owned()
         }
-        Some(EmailsGet | EmailsCancel | EmailsSend | EmailsSendBatch) => {
-            return Some(EMAIL_IDS.to_owned());
-        }
+        Some(EmailsGet | EmailsCancel) => return Some(EMAIL_IDS.to_owned()),
+        Some(EmailsSend | EmailsSendBatch) => return None,
         None if context.organization.is_some() => "sandbox organizations list".to_owned(),
         _ if context.command.effect == Effect::Creates => return None,
         _ => match context.command.listed_by {
