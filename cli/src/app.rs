@@ -167,7 +167,12 @@ fn run_inside(args: &[OsString], process: Process) -> (u8, Option<String>) {
             exit::code(failure.kind())
         }
     };
-    let request_id = context.request_id.lock().ok().and_then(|mut it| it.take());
+    let request_id = context
+        .clients
+        .request_id
+        .lock()
+        .ok()
+        .and_then(|mut it| it.take());
     (code, request_id)
 }
 
@@ -177,14 +182,14 @@ async fn until_interrupted(command: Command, context: &Context) -> Result<(), Fa
         // A second signal skips the cleanup, and the wait for others that use the sandbox.
         let mut stop = StopSignal::listen(context.settings.env.signals).unwrap_or_default();
         tokio::select! {
-            () = context.finish() => {}
+            () = context.clients.finish() => {}
             _ = stop.recv() => {}
         }
         return result;
     }
     let work = async {
         let result = Box::pin(command.run(context)).await;
-        context.finish().await;
+        context.clients.finish().await;
         result
     };
     // The work is polled first: the handler of Ctrl-C is installed only once the work waits for
@@ -192,7 +197,7 @@ async fn until_interrupted(command: Command, context: &Context) -> Result<(), Fa
     tokio::select! {
         biased;
         result = work => result,
-        () = context.interrupted() => Err(context.changes.interruption()),
+        () = context.interrupted() => Err(context.caller.changes.interruption()),
     }
 }
 

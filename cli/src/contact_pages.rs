@@ -55,7 +55,7 @@ pub async fn for_each(
     each: impl FnMut(Contact) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let reading = read(client, audience, given, each);
-    context.within_timeout(reading).await
+    context.caller.within_timeout(reading).await
 }
 
 async fn read(

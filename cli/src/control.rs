@@ -35,7 +35,7 @@ pub fn removes(output: fn() -> Value) -> CommandSpec {
 
 /// A client of the control interface, for the organization that the command is about.
 pub async fn client(context: &Context) -> Result<Client, Failure> {
-    let client = Client::from_http(context.control_client().await?);
+    let client = Client::from_http(context.clients.control_client().await?);
     Ok(match &context.organization {
         Some(organization) => client.of(organization),
         None => client,
@@ -156,7 +156,7 @@ impl Paging {
 
 /// An empty list may be that of another server than the one that is meant.
 async fn note_own_sandbox(context: &Context) {
-    if let Some(sentence) = context.own_sandbox().await {
+    if let Some(sentence) = context.clients.own_sandbox().await {
         context.out.note(&sentence);
     }
 }
@@ -206,12 +206,14 @@ pub async fn read<T>(context: &Context, request: Request<T>) -> Result<T, Failur
                 false => timeout.value,
             };
             let call = request.call.timeout(deadline).retries(0);
-            context.send(call, "waiting").await?
+            context.caller.send(call, "waiting").await?
         }
         None => {
-            let call = context.with_options(request.call);
+            let call = context.caller.with_options(request.call);
             let retry_safe = request.is_idempotent;
-            let sent = context.send_raw(call, retry_safe, "contacting the sandbox");
+            let sent = context
+                .caller
+                .send_raw(call, retry_safe, "contacting the sandbox");
             sent.await
                 .map_err(|error| Failure::from_sdk(&error, retry_safe))?
         }

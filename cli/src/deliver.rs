@@ -326,7 +326,7 @@ impl Deliverer {
         urls: impl IntoIterator<Item = &'a str>,
     ) -> Result<Self, Failure> {
         let trust = match urls.into_iter().any(|url| url.starts_with("https:")) {
-            true => Trust::And(context.ca_bundle()?.unwrap_or_default()),
+            true => Trust::And(context.clients.ca_bundle()?.unwrap_or_default()),
             false => Trust::NotNeeded,
         };
         Self::trusting(&trust)

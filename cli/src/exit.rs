@@ -29,7 +29,7 @@ pub const fn code(kind: Kind) -> u8 {
 
 /// Every code with its meaning, for `svc schema` and the manual. 9 is never reported as 8.
 pub const TABLE: [(u8, &str); 13] = [
-    (0, "done"),
+    (0, "success"),
     (1, "any other failure"),
     (2, "wrong usage, or input refused before anything was sent"),
     (3, "not authenticated: no key, or 401"),
@@ -37,7 +37,7 @@ pub const TABLE: [(u8, &str); 13] = [
         4,
         "the key lacks the scope; the message names the scope that the operation needs",
     ),
-    (5, "not found: 404"),
+    (5, "not found: 404 or 410"),
     (
         6,
         "refused by the service: 400, 409, 413, 415, 422, and any other 403",
@@ -49,12 +49,12 @@ pub const TABLE: [(u8, &str); 13] = [
     ),
     (
         9,
-        "outcome unknown: the request may have been processed, or --wait ended before the final status",
+        "outcome unknown: the request may have been processed, an email of svc bulk may have been accepted, or --wait ended before the email's final status",
     ),
     (
         10,
         "a check failed: signature mismatch, domain not verified, test delivery not 2xx, receiver not certified, reference broken, email bounced, failed or cancelled",
     ),
-    (11, "part of a batch was refused"),
+    (11, "part of a batch, an import or a bulk job was refused"),
     (130, "interrupted"),
 ];

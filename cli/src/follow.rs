@@ -55,14 +55,14 @@ where
                 Ok(PollResult::Failed(error)) => {
                     let left = self.deadline.saturating_duration_since(Instant::now());
                     let is_last = error.retry_after().is_some_and(|pause| pause >= left);
-                    let failure = self.context.failure(error);
+                    let failure = self.context.caller.failure(error);
                     if is_last || !self.has_state {
                         return Err(failure);
                     }
                     self.failures.with(self.context, failure)?;
                 }
                 Err(error) if error.is_timeout() => return Ok(None),
-                Err(error) => return Err(self.context.failure(error)),
+                Err(error) => return Err(self.context.caller.failure(error)),
                 // The SDK may add results of a poll.
                 Ok(_) => {}
             }

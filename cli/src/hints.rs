@@ -1,8 +1,10 @@
 //! Hints: the next step after a failure that a service or the SDK reported. `add` takes the failure
 //! at the end of a run and the `Context`, and writes a hint into its `Details`, unless the command
 //! has set one. It also names what was not found, and the proxy. Command lines in hints are made
-//! with `Context::svc`, so that they address the same profile or sandbox as this run. `app.rs`
+//! with `Run::svc`, so that they address the same profile or sandbox as this run. `app.rs`
 //! calls it before the failure is printed.
+
+use std::ffi::OsString;
 
 use svc_sdk::{Operation, Outcome, Point, Scope, Service};
 
@@ -46,6 +48,12 @@ pub fn add(failure: &mut Failure, context: &Context) {
         && let Some(proxy) = proxy(failure, context)
     {
         failure.message.push_str(&format!(" (proxy {proxy})"));
+    }
+    let is_shortened = |word: &OsString| word.to_string_lossy().contains('…');
+    if failure.kind == Kind::NotFound && context.typed().iter().any(is_shortened) {
+        failure.hint = Some(
+            "an ID with `…` is a shortened one: --wide or --json shows it as a whole".to_owned(),
+        );
     }
     if failure.hint.is_some() {
         return;
@@ -134,14 +142,16 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
         }
         Kind::Unavailable => "safe to retry; diagnose the problem: svc doctor".to_owned(),
         Kind::OutcomeUnknown => format!("{}\n{}", why_not_retried(details), check_first(context)),
-        Kind::Interrupted if context.changes.awaited_email().is_some() => {
-            accepted_as(context, context.changes.awaited_email().unwrap_or_default())
-        }
+        Kind::Interrupted if context.caller.changes.awaited_email().is_some() => accepted_as(
+            context,
+            context.caller.changes.awaited_email().unwrap_or_default(),
+        ),
         Kind::Interrupted if details.outcome == Some(Outcome::Unknown.as_str()) => {
             check_first(context)
         }
         Kind::Other
-            if details.code.as_deref() == Some(OUTPUT_FAILED) && context.changes.any_done() =>
+            if details.code.as_deref() == Some(OUTPUT_FAILED)
+                && context.caller.changes.any_done() =>
         {
             "the service processed the request; only its response could not be written".to_owned()
         }
@@ -257,9 +267,8 @@ fn list_existing(details: &Details, context: &Context) -> Option<String> {
         Some(AudiencesGet | AudiencesDelete | ContactsCreate | ContactsList) => {
             "audiences list".to_owned()
         }
-        Some(EmailsGet | EmailsCancel | EmailsSend | EmailsSendBatch) => {
-            return Some(EMAIL_IDS.to_owned());
-        }
+        Some(EmailsGet | EmailsCancel) => return Some(EMAIL_IDS.to_owned()),
+        Some(EmailsSend | EmailsSendBatch) => return None,
         None if context.organization.is_some() => "sandbox organizations list".to_owned(),
         _ if context.command.effect == Effect::Creates => return None,
         _ => match context.command.listed_by {

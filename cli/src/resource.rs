@@ -72,7 +72,13 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
     /// Shows the first request of a search.
     async fn preview(context: &Context, client: &Self::Client) -> Result<(), Failure> {
         match Self::stream(client) {
-            Some(list) => context.with_options(list.first_call()).show(context).await,
+            Some(list) => {
+                context
+                    .caller
+                    .with_options(list.first_call())
+                    .show(context)
+                    .await
+            }
             None => Ok(()),
         }
     }
@@ -84,7 +90,7 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
         let Some(stream) = Self::stream(names.client) else {
             return Ok(Vec::new());
         };
-        let list = names.context.read_all(stream).await?;
+        let list = names.context.caller.read_all(stream).await?;
         names.is_whole.set(list.is_complete());
         // What is on a page that cannot be read may have the same name, but not the same id.
         let has_id = list
@@ -181,7 +187,7 @@ impl<'a, R: Resource> Names<'a, R> {
             true => Ok(()),
             false => {
                 let error = Error::new(ErrorKind::IncompleteList, Outcome::Refused);
-                Err(self.context.failure(error))
+                Err(self.context.caller.failure(error))
             }
         }
     }
@@ -414,9 +420,9 @@ impl<R: Resource> Delete<R> {
         let names = Names::<R>::within(context, &client, self.within);
         let target = names.to_delete(&self.id).await?;
         let question = format!("Delete {} {target}{}?", R::NOUN, R::DELETED_WITH_IT);
-        let call = context.with_options(R::delete(&client, &target.id));
+        let call = context.caller.with_options(R::delete(&client, &target.id));
         let call = Prepared::new(call).asking(question).decide(context).await?;
-        context.send(call, "deleting").await?;
+        context.caller.send(call, "deleting").await?;
         context.deleted(R::NOUN, &target.id, &target.to_string())
     }
 }

@@ -95,11 +95,11 @@ impl Api {
         };
         let raw: Box<dyn Fn() -> Call<RawResponse> + Send + Sync> = match service {
             Service::Email => {
-                let client = context.email_client().await?;
+                let client = context.clients.email_client().await?;
                 Box::new(move || client.raw(&method, &path))
             }
             _ => {
-                let client = context.extraction_client().await?;
+                let client = context.clients.extraction_client().await?;
                 Box::new(move || client.raw(&method, &path))
             }
         };
@@ -125,13 +125,13 @@ impl Api {
                 None => call,
             }
         };
-        let first = context.with_options(call().idempotent(reads));
+        let first = context.caller.with_options(call().idempotent(reads));
         let first = Prepared::new(first).decide(context).await?;
         if self.all {
             let reading = all_pages(context, ListStream::of_raw(call));
-            return context.within_timeout(reading).await;
+            return context.caller.within_timeout(reading).await;
         }
-        let sent = context.send_raw(first, reads, "calling").await;
+        let sent = context.caller.send_raw(first, reads, "calling").await;
         let response = sent.map_err(|error| {
             if let Some(status) = error.status().filter(|_| self.include) {
                 // The failure matters more than a closed standard output.

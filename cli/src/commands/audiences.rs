@@ -44,7 +44,7 @@ impl Resource for Audience {
     ]);
 
     async fn client(context: &Context) -> Result<EmailClient, Failure> {
-        context.email_client().await
+        context.clients.email_client().await
     }
 
     fn stream(client: &EmailClient) -> Option<ListStream<Self>> {
@@ -73,7 +73,7 @@ pub struct Create {
 
 impl Create {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = context.email_client().await?;
+        let client = context.clients.email_client().await?;
         let call = client.audiences().create(self.name);
         let audience = context.call(call, "creating").await?;
         context.out.one(&audience, Audience::VIEW)

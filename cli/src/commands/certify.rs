@@ -15,7 +15,7 @@ use serde_json::Value;
 use svc_sdk::Service;
 use tokio::time::Instant;
 
-use self::checks::{CHECKS, Check};
+use self::checks::{CHECKS, Check, GOOD_DELIVERY};
 use self::exam::{Exam, Finding, Grade};
 use crate::command_line::shell_quoted;
 use crate::command_spec::changes;
@@ -148,16 +148,19 @@ impl Certify {
             report.skipped
         ));
         if !failed.is_empty() {
-            let message = match same_cause(&results) {
-                Some(cause) => format!(
-                    "{} of {} checks failed for the same reason: {cause}",
+            let message = match verdict(&results) {
+                Some(verdict) => format!(
+                    "{verdict} ({} of {} checks failed)",
                     failed.len(),
                     results.len()
                 ),
                 None => format!("the receiver failed: {}", failed.join(", ")),
             };
-            let hint = "repeat each with the command below it, or in `reproduce` of the JSON\n\
-                 if it accepts no delivery at all: check the URL, --service and --secret-file";
+            let repeat = "repeat each with the command below it, or in `reproduce` of the JSON";
+            let hint = match failed[0] {
+                GOOD_DELIVERY => format!("check the URL, --service and --secret-file\n{repeat}"),
+                _ => repeat.to_owned(),
+            };
             return Err(Failure::check(message).code("receiver_failed").hint(hint));
         }
         Ok(())
@@ -166,7 +169,7 @@ impl Certify {
     /// The selected checks that apply to the service.
     fn checks(&self, service: Service) -> Result<Vec<&'static Check>, Failure> {
         let is_selected = |check: &&Check| {
-            check.services.contains(&service)
+            check.is_for(service)
                 && (self.only.is_empty() || self.only.iter().any(|name| name == check.name))
         };
         let checks = CHECKS.iter().filter(is_selected).collect::<Vec<_>>();
@@ -261,13 +264,35 @@ impl Certify {
     }
 }
 
-/// What the receiver did in all the failed checks, if that was the same in at least three.
-fn same_cause(results: &[CheckResult]) -> Option<&str> {
-    let mut failed = results.iter().filter(|it| it.result == Grade::Failed);
-    let first = failed.next()?.received.as_str();
-    let others = failed.collect::<Vec<_>>();
-    let is_same = others.len() > 1 && others.iter().all(|it| it.received == first);
-    is_same.then_some(first)
+/// What is wrong with the receiver, where one cause fails several checks.
+fn verdict(results: &[CheckResult]) -> Option<String> {
+    let failed = results.iter().filter(|it| it.result == Grade::Failed);
+    let failed = failed.collect::<Vec<_>>();
+    let [first, others @ ..] = &failed[..] else {
+        return None;
+    };
+    if first.check == GOOD_DELIVERY {
+        let received = &first.received;
+        return Some(format!(
+            "the receiver does not accept a correct delivery: {received}"
+        ));
+    }
+    let fails = |name: &str| failed.iter().any(|it| it.check == name);
+    if fails("missing-signature") && fails("wrong-secret") {
+        return Some(
+            "the receiver accepts deliveries from anybody: it checks no signature".to_owned(),
+        );
+    }
+    if fails("wrong-secret") && fails("changed-body") {
+        return Some(
+            "the receiver accepts any signature: it does not compare it with its own".to_owned(),
+        );
+    }
+    let is_same = others.len() > 1 && others.iter().all(|it| it.received == first.received);
+    is_same.then(|| {
+        let received = &first.received;
+        format!("the checks failed for the same reason: {received}")
+    })
 }
 
 /// The deliveries of an examination.

@@ -17,7 +17,7 @@ use crate::command_line::shell_quoted;
 use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::input::program;
+use crate::input::{duration, program};
 use crate::output::{Column, View};
 use crate::output_schema::of;
 use crate::settings::dialect::{from_file, to_json};
@@ -325,12 +325,30 @@ fn check_together(
                 None => Ok(()),
             }
         }
+        "bulk_memory" | "bulk_retention" => check_bulk_memory(profiles, profile),
         "email_url" | "email_key_command" => {
             check_stored_key(Service::Email, profiles, credentials, profile)
         }
         "extraction_url" | "extraction_key_command" => {
             check_stored_key(Service::Extraction, profiles, credentials, profile)
         }
+        _ => Ok(()),
+    }
+}
+
+/// Checks that who got the emails of a job is remembered as long as the job is kept.
+fn check_bulk_memory(profiles: &ProfileFile, profile: &str) -> Result<(), Failure> {
+    let duration = |name: &str| {
+        let setting = profile_settings().find(|setting| setting.name == name);
+        let default = setting.and_then(Setting::default_value);
+        let default = default.as_ref().and_then(Value::as_str);
+        let text = profiles.text(profile, name).or(default)?;
+        duration::parse(text).ok()
+    };
+    match (duration("bulk_memory"), duration("bulk_retention")) {
+        (Some(memory), Some(retention)) if memory < retention => Err(Failure::usage(
+            "bulk_memory is shorter than bulk_retention, for which the job itself is kept",
+        )),
         _ => Ok(()),
     }
 }

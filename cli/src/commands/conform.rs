@@ -253,7 +253,7 @@ impl Conform {
             let path = operation.path().replace(['{', '}'], "");
             let call = examiner.request(&format!("{} {path}", operation.method()), "");
             if let Some(call) = call {
-                context.with_options(call).show(context).await?;
+                context.caller.with_options(call).show(context).await?;
             }
         }
         context.out.hint("dry run: nothing was sent");

@@ -65,7 +65,7 @@ impl Resource for Contact {
     const IS_IN_ONE_LIST: bool = false;
 
     async fn client(context: &Context) -> Result<EmailClient, Failure> {
-        context.email_client().await
+        context.clients.email_client().await
     }
 
     fn delete(client: &EmailClient, id: &str) -> Call<Deleted> {
@@ -170,7 +170,7 @@ impl Create {
         contact.name = self.fields.name;
         contact.metadata = pairs::object("--meta", self.fields.meta)?;
         contact.topics = self.fields.topic;
-        let client = context.email_client().await?;
+        let client = context.clients.email_client().await?;
         let id = id_of::<Audience>(context, &client, &self.audience).await?;
         let call = client.contacts().create(&id, contact);
         let contact = context.call(call, "creating").await?;
@@ -204,7 +204,7 @@ pub struct List {
 
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = context.email_client().await?;
+        let client = context.clients.email_client().await?;
         let mut items = Items::new(&context.out, &EXPORT_HEADER);
         // Lines of CSV, which an import reads.
         items.are_lines &= context.out.format() == Format::Csv;
@@ -216,7 +216,7 @@ impl List {
         if let Some(size) = self.page_size {
             call = call.page_size(size);
         }
-        let call = context.with_options(call);
+        let call = context.caller.with_options(call);
         let call = Prepared::new(call).decide(context).await?;
         let mut more = None;
         let mut incomplete = None;
@@ -234,7 +234,7 @@ impl List {
                 read => read?,
             }
         } else {
-            let list = context.send(call, "reading").await?;
+            let list = context.caller.send(call, "reading").await?;
             for contact in &list {
                 if in_csv {
                     lost.extend(without_column(contact));
@@ -333,7 +333,7 @@ impl Update {
             return Err(Failure::usage("nothing to update")
                 .hint("give at least one of --name, --meta, --topic, --no-topics, --subscribed"));
         }
-        let client = context.email_client().await?;
+        let client = context.clients.email_client().await?;
         let names = Names::<Contact>::within(context, &client, self.within);
         let call = client
             .contacts()

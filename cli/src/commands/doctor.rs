@@ -47,7 +47,7 @@ impl Doctor {
                 // No client can be built.
                 continue;
             }
-            let checked = match context.is_configured(service) {
+            let checked = match context.clients.is_configured(service) {
                 Ok(true) => service::examine(context, service, &mut findings).await,
                 Ok(false) => {
                     let finding = match context.settings.url(service) {
@@ -69,7 +69,7 @@ impl Doctor {
             let next = "svc login --email-url URL; or try it: svc --sandbox doctor";
             findings.problem("services", "no service is set up", next);
         }
-        if let Some(sentence) = context.own_sandbox().await {
+        if let Some(sentence) = context.clients.own_sandbox().await {
             findings.ok("sandbox", &sentence);
         }
         context.out.list(&findings.0, VIEW, "")?;

@@ -53,7 +53,7 @@ impl Resource for Domain {
     ]);
 
     async fn client(context: &Context) -> Result<EmailClient, Failure> {
-        context.email_client().await
+        context.clients.email_client().await
     }
 
     fn stream(client: &EmailClient) -> Option<ListStream<Self>> {
@@ -87,7 +87,7 @@ pub struct Create {
 
 impl Create {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = context.email_client().await?;
+        let client = context.clients.email_client().await?;
         let call = client.domains().create(self.name.as_str());
         let domain = context.call(call, "adding").await?;
         let records = domain.dns_records();

@@ -62,14 +62,14 @@ pub struct Get {
 
 impl Get {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = context.email_client().await?;
+        let client = context.clients.email_client().await?;
         context.not_found.replace(Some(missing(&self.id)));
-        let call = context.with_options(client.emails().get(&self.id));
+        let call = context.caller.with_options(client.emails().get(&self.id));
         let call = Prepared::new(call).decide(context).await?;
         if self.wait {
             return follow(context, &client, &self.id, None).await;
         }
-        let email = context.send(call, "reading").await?;
+        let email = context.caller.send(call, "reading").await?;
         context.out.one(&email, VIEW)
     }
 }

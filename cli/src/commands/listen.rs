@@ -154,7 +154,8 @@ impl Listen {
         let service = self.service;
         // A sandbox in a container, for example, does not reach the loopback addresses of this machine.
         let is_far = match context.settings.sandbox {
-            true => parse_url(context.sandbox().await?.url()).is_some_and(|url| !is_loopback(&url)),
+            true => parse_url(context.clients.sandbox().await?.url())
+                .is_some_and(|url| !is_loopback(&url)),
             false => false,
         };
         if is_far && self.public_url.is_none() {
@@ -294,7 +295,7 @@ impl Listen {
         let receiver = Receiver {
             service,
             check,
-            dialect: context.dialect().clone(),
+            dialect: context.clients.dialect().clone(),
             forward_to: self.forward_to.clone(),
             routes: self.route.clone(),
             deliverer: match self.skip_verify {

@@ -224,13 +224,16 @@ fn no_base_url(service: Service) -> Failure {
 fn check_base_url(context: &Context, service: Service, url: &str) -> Result<(), Failure> {
     let placeholder = Key::parse("none", "placeholder")?;
     match service {
-        Service::Email => context.email_client_at(url, &placeholder).map(drop),
-        _ => context.extraction_client_at(url, &placeholder).map(drop),
+        Service::Email => context.clients.email_client_at(url, &placeholder).map(drop),
+        _ => context
+            .clients
+            .extraction_client_at(url, &placeholder)
+            .map(drop),
     }
 }
 
 async fn read_key(context: &Context, service: Service) -> Result<Key, Failure> {
-    if let Some(key) = context.key_of_file()? {
+    if let Some(key) = context.clients.key_of_file()? {
         return Ok(key);
     }
     if context.out.stdin_is_terminal() {
@@ -276,11 +279,15 @@ impl Probe {
         let limit = context.settings.timeout.value.min(MAX_PROBE);
         Ok(match service {
             Service::Extraction => {
-                let me = context.extraction_client_at(url, key)?.me();
+                let me = context.clients.extraction_client_at(url, key)?.me();
                 Self::Me(me.timeout(limit).retries(0))
             }
             _ => {
-                let list = context.email_client_at(url, key)?.audiences().list();
+                let list = context
+                    .clients
+                    .email_client_at(url, key)?
+                    .audiences()
+                    .list();
                 Self::Audiences(list.timeout(limit).retries(0))
             }
         })
@@ -297,8 +304,8 @@ impl Probe {
     pub async fn send(self, context: &Context) -> Result<Option<Me>, Failure> {
         const PROGRESS: &str = "checking the key";
         let found = match self {
-            Self::Me(call) => context.send(call, PROGRESS).await.map(Some),
-            Self::Audiences(call) => context.send(call, PROGRESS).await.map(|_| None),
+            Self::Me(call) => context.caller.send(call, PROGRESS).await.map(Some),
+            Self::Audiences(call) => context.caller.send(call, PROGRESS).await.map(|_| None),
         };
         match found {
             Err(failure) if failure.status == Some(403) => Ok(None),

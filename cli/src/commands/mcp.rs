@@ -77,7 +77,7 @@ impl Mcp {
             root: arguments::root(&settings.env)?,
             is_live,
             settings: settings.clone(),
-            sandbox: context.sandbox.clone(),
+            sandbox: context.clients.sandbox.clone(),
             plans: Mutex::default(),
             missing_scopes: OnceCell::new(),
             recipients: AtomicU64::default(),

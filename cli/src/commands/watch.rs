@@ -50,7 +50,7 @@ async fn follow(context: &Context) -> Result<(), Failure> {
     let follow = async {
         let client = control::client(context).await?;
         let begun = client.notifications(None, POLL);
-        let begun = (begun.decode)(&context.run(begun.call).await?)?;
+        let begun = (begun.decode)(&context.caller.perform(begun.call).await?)?;
         for event in &begun.data {
             context.out.event("ready; press Ctrl-C to stop", event)?;
         }

@@ -53,7 +53,7 @@ impl Resource for Webhook {
     ]);
 
     async fn client(context: &Context) -> Result<EmailClient, Failure> {
-        context.email_client().await
+        context.clients.email_client().await
     }
 
     fn stream(client: &EmailClient) -> Option<ListStream<Self>> {
@@ -169,7 +169,7 @@ impl Update {
             return Err(Failure::usage("nothing to update")
                 .hint("give at least one of --url, --event, --active"));
         }
-        let client = context.email_client().await?;
+        let client = context.clients.email_client().await?;
         let id = id_of::<Webhook>(context, &client, &self.id).await?;
         let call = client.webhooks().update(&id, &update);
         let webhook = context.call(call, "updating").await?;
@@ -191,7 +191,7 @@ pub struct Test {
 
 impl Test {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = context.email_client().await?;
+        let client = context.clients.email_client().await?;
         let id = id_of::<Webhook>(context, &client, &self.id).await?;
         let call = client.webhooks().test(&id);
         let test = context.call(call, "testing").await?;

@@ -54,12 +54,12 @@ impl Whoami {
         };
         let (mut keys, mut given) = (Vec::new(), Vec::new());
         for service in [Service::Extraction, Service::Email] {
-            if !context.is_configured(service)? {
+            if !context.clients.is_configured(service)? {
                 continue;
             }
-            let (url, key) = context.endpoint(service).await?;
+            let (url, key) = context.clients.endpoint(service).await?;
             if context.settings.sandbox {
-                given.extend(context.sandbox_key(service).await?.1);
+                given.extend(context.clients.sandbox_key(service).await?.1);
             }
             keys.push(ProbedKey {
                 probe: Probe::new(context, service, &url, &key)?,
@@ -74,6 +74,7 @@ impl Whoami {
             let has_url = |service: &Service| context.settings.url(*service).is_some();
             // This fails, and says what is missing.
             context
+                .clients
                 .endpoint(services.into_iter().find(has_url).unwrap_or(Service::Email))
                 .await?;
         }
@@ -106,7 +107,7 @@ impl Whoami {
         }
         context.out.one(&who, VIEW)?;
         given.iter().for_each(|sentence| context.out.note(sentence));
-        if let Some(sentence) = context.own_sandbox().await {
+        if let Some(sentence) = context.clients.own_sandbox().await {
             context.out.note(&sentence);
         }
         refused.map_or(Ok(()), Err)

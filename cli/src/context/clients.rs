@@ -4,14 +4,17 @@
 //! that it was stored for. Every key is hidden from standard error before the first request.
 //! `caller.rs` sends the requests.
 
-use std::sync::Arc;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 use svc_sdk::{
     Attempt, Dialect, EmailClient, EmailClientBuilder, Error, ExtractionClient,
     ExtractionClientBuilder, Point, Secret, Service,
 };
+use tokio::sync::OnceCell;
 
-use super::{Context, trace};
+use super::{Run, trace};
 use crate::command_line;
 use crate::failure::{Failure, Kind};
 use crate::sandbox::Sandbox;
@@ -26,28 +29,47 @@ const USER_AGENT: &str = concat!("svc/", env!("CARGO_PKG_VERSION"));
 
 /// Applies the settings that both clients have.
 macro_rules! with_settings {
-    ($context:ident, $builder:expr, $url:expr) => {{
-        let settings = &$context.settings;
+    ($clients:ident, $builder:expr, $url:expr) => {{
+        let settings = &$clients.run.settings;
         let mut builder = $builder
             .timeout(settings.timeout.value)
             .retries(settings.retries.value)
-            .dialect($context.dialect().clone())
+            .dialect($clients.dialect().clone())
             .user_agent(USER_AGENT);
-        if let Some(pem) = $context.ca_bundle()? {
+        if let Some(pem) = $clients.ca_bundle()? {
             builder = builder.ca_bundle(&pem);
         }
         builder = match settings.proxies.of($url) {
             Some(proxy) => builder.proxy(proxy).proxy_except(&settings.proxies.except),
             None => builder.no_proxy(),
         };
-        builder.on_attempt($context.observer())
+        builder.on_attempt($clients.observer())
     }};
 }
 
-impl Context {
+/// The clients of a run, and the sandbox that they reach.
+pub struct Clients {
+    pub(super) run: Rc<Run>,
+    pub sandbox: Arc<OnceCell<Sandbox>>,
+    /// The ID of the last request that a service has answered.
+    pub request_id: Arc<Mutex<Option<String>>>,
+    /// Whether a person knows which service is used, see `which_service.rs`.
+    pub(super) told_service: Cell<bool>,
+}
+
+impl Clients {
+    pub(super) fn new(run: Rc<Run>) -> Self {
+        Self {
+            run,
+            sandbox: Arc::default(),
+            request_id: Arc::default(),
+            told_service: Cell::default(),
+        }
+    }
+
     /// What sees each attempt of each request, also those of a list's pages.
     fn observer(&self) -> impl Fn(&Attempt<'_>) + Send + Sync + 'static {
-        let tracer = self.out.tracer();
+        let tracer = self.run.out.tracer();
         let last_id = Arc::clone(&self.request_id);
         move |attempt| {
             if let (Some(id), Ok(mut last)) = (attempt.request_id, last_id.lock()) {
@@ -62,14 +84,14 @@ impl Context {
     /// The dialect of the service: that of the sandbox, or of the profile.
     pub fn dialect(&self) -> &Dialect {
         match self.sandbox.get() {
-            Some(sandbox) if self.settings.sandbox => sandbox.dialect(),
-            _ => &self.settings.dialect,
+            Some(sandbox) if self.run.settings.sandbox => sandbox.dialect(),
+            _ => &self.run.settings.dialect,
         }
     }
 
     /// Whether svc checks the documented limits itself. The sandbox says it, once it is found or started.
     pub async fn checks_limits(&self) -> Result<bool, Failure> {
-        if self.settings.sandbox {
+        if self.run.settings.sandbox {
             self.sandbox().await?;
         }
         Ok(!self.dialect().is(Point::Limits, "other"))
@@ -88,10 +110,10 @@ impl Context {
 
     /// Like [`email_client_at`](Self::email_client_at), for more options.
     pub fn email_builder_at(&self, url: &str, key: &Key) -> Result<EmailClientBuilder, Failure> {
-        self.out.hide(key.expose(), &key.to_string());
+        self.run.out.hide(key.expose(), &key.to_string());
         let builder = EmailClient::builder(url, Secret::new(key.expose()));
-        let mut builder = builder.insecure_webhook_urls(self.settings.sandbox || is_local(url));
-        if let Some(guard) = self.settings.guard.for_run()? {
+        let mut builder = builder.insecure_webhook_urls(self.run.settings.sandbox || is_local(url));
+        if let Some(guard) = self.run.settings.guard.for_run()? {
             builder = builder.recipient_guard(guard);
         }
         Ok(with_settings!(self, builder, url))
@@ -117,18 +139,21 @@ impl Context {
     /// A profile belongs to one organization. `svc login` has checked the stored key; a key
     /// from an option or the environment is checked here.
     async fn refuse_another_organization(&self, client: &ExtractionClient) -> Result<(), Failure> {
-        let Some(organization) = &self.settings.organization else {
+        let Some(organization) = &self.run.settings.organization else {
             return Ok(());
         };
-        if !self.settings.is_key_overridden(Service::Extraction) {
+        if !self.run.settings.is_key_overridden(Service::Extraction) {
             return Ok(());
         }
-        let checked = self.run(client.verify_organization(organization)).await;
-        checked.map(drop).map_err(|failure| match failure.kind() {
-            Kind::CheckFailed => failure
-                .code("wrong_organization")
-                .hint("use a profile of that organization: --profile NAME"),
-            _ => failure,
+        let checked = client.verify_organization(organization).await;
+        checked.map(drop).map_err(|error| {
+            let failure = Failure::from(error);
+            match failure.kind() {
+                Kind::CheckFailed => failure
+                    .code("wrong_organization")
+                    .hint("use a profile of that organization: --profile NAME"),
+                _ => failure,
+            }
         })
     }
 
@@ -143,9 +168,9 @@ impl Context {
         url: &str,
         key: &Key,
     ) -> Result<ExtractionClientBuilder, Failure> {
-        self.out.hide(key.expose(), &key.to_string());
+        self.run.out.hide(key.expose(), &key.to_string());
         let mut builder = ExtractionClient::builder(url, Secret::new(key.expose()));
-        if let Some(guard) = self.settings.guard.for_run()? {
+        if let Some(guard) = self.run.settings.guard.for_run()? {
             builder = builder.recipient_guard(guard);
         }
         Ok(with_settings!(self, builder, url))
@@ -153,43 +178,53 @@ impl Context {
 
     /// Whether this run has both a base URL and a key for a service.
     pub fn is_configured(&self, service: Service) -> Result<bool, Failure> {
-        if self.settings.sandbox {
+        if self.run.settings.sandbox {
             return Ok(true);
         }
-        Ok(self.settings.has_key(service)? && self.settings.url(service).is_some())
+        Ok(self.run.settings.has_key(service)? && self.run.settings.url(service).is_some())
     }
 
     /// The sandbox of this run, found or started on first use.
     pub async fn sandbox(&self) -> Result<&Sandbox, Failure> {
         self.sandbox
-            .get_or_try_init(|| Sandbox::attach(&self.settings))
+            .get_or_try_init(|| Sandbox::attach(&self.run.settings))
             .await
+    }
+
+    /// Ends the run: a sandbox inside this process first finishes the work that is due.
+    pub async fn finish(&self) {
+        if let Some(sandbox) = self.sandbox.get() {
+            let _progress = self.run.out.progress("waiting for the sandbox to finish");
+            sandbox.finish().await;
+        }
     }
 
     /// What to tell a person if no sandbox was running, so that this command has started its own.
     pub async fn own_sandbox(&self) -> Option<String> {
         let sandbox = self.sandbox.get()?;
-        let dir = self.settings.sandbox_dir.display();
+        let dir = self.run.settings.sandbox_dir.display();
         let sentence = format!("no server was running on {dir}; this command started its own");
         sandbox.is_own().await.then_some(sentence)
     }
 
     /// The base URL and the key of a service.
     pub async fn endpoint(&self, service: Service) -> Result<(String, Key), Failure> {
-        if self.settings.sandbox {
+        if self.run.settings.sandbox {
             let url = self.sandbox().await?.url().to_owned();
             let (key, given) = self.sandbox_key(service).await?;
-            given.iter().for_each(|sentence| self.out.trace(sentence));
+            given
+                .iter()
+                .for_each(|sentence| self.run.out.trace(sentence));
             return Ok((url, key));
         }
-        self.settings.refuse_unknown_profile()?;
-        let url = self.settings.url(service);
+        self.run.settings.refuse_unknown_profile()?;
+        let url = self.run.settings.url(service);
         let key = self.key(service)?;
         match (url, key) {
             (Some(url), Some(key)) => {
                 self.tell_service(service, url)?;
                 if is_cleartext_url(&url.value) {
-                    self.out.warning(&format!(
+                    self.run.out.warning(&format!(
                         "sending the key to {} over plain http; others on the network can read it",
                         url.value
                     ));
@@ -231,8 +266,8 @@ impl Context {
             .and_then(|it| it.key(service))
             .map_or(seeded, Secret::expose);
         let seeded = Key::parse(seeded, "the sandbox")?;
-        let given = match self.settings.is_key_overridden(service) {
-            true => self.settings.stored_key(service).ok().flatten(),
+        let given = match self.run.settings.is_key_overridden(service) {
+            true => self.run.settings.stored_key(service).ok().flatten(),
             false => None,
         };
         let (Some(given), Some(sandbox)) = (given.filter(|it| it.value != seeded), sandbox) else {
@@ -254,22 +289,22 @@ impl Context {
         if let Some(key) = self.key_of_file()? {
             return Ok(Some(key));
         }
-        let key = self.settings.stored_key(service)?;
+        let key = self.run.settings.stored_key(service)?;
         if key
             .as_ref()
             .is_some_and(|key| key.source == Source::Profile)
         {
-            self.settings.check_destination_of_stored_key(service)?;
+            self.run.settings.check_destination_of_stored_key(service)?;
         }
         Ok(key.map(|key| key.value))
     }
 
     /// The key of `--key-file`.
     pub fn key_of_file(&self) -> Result<Option<Key>, Failure> {
-        let Some(path) = &self.settings.key_file else {
+        let Some(path) = &self.run.settings.key_file else {
             return Ok(None);
         };
-        let bytes = self.private_bytes("--key-file", path)?;
+        let bytes = self.run.private_bytes("--key-file", path)?;
         Key::parse(&String::from_utf8_lossy(&bytes), "--key-file").map(Some)
     }
 
@@ -281,10 +316,10 @@ impl Context {
         )
         .code("not_set_up")
         .hint(
-            match self.typed.iter().any(command_line::is_not_in_sandbox) {
+            match self.run.typed().iter().any(command_line::is_not_in_sandbox) {
                 true => login,
                 false => {
-                    let again = self.typed_after("svc --sandbox");
+                    let again = self.run.typed_after("svc --sandbox");
                     format!("try it on this machine: {again}\n{login}")
                 }
             },
@@ -293,12 +328,12 @@ impl Context {
 
     /// The command line that stores a key for a service in this run's profile.
     fn login(&self, service: Service) -> String {
-        self.svc("login --service {}", &[&service.to_string()])
+        self.run.svc("login --service {}", &[&service.to_string()])
     }
 
     /// The PEM file of `--ca-bundle` or of the profile.
     pub fn ca_bundle(&self) -> Result<Option<Vec<u8>>, Failure> {
-        let Some(bundle) = &self.settings.ca_bundle else {
+        let Some(bundle) = &self.run.settings.ca_bundle else {
             return Ok(None);
         };
         if matches!(bundle.source, Source::Environment(_)) {
@@ -306,7 +341,7 @@ impl Context {
             return Ok(None);
         }
         let path = &bundle.value;
-        std::fs::read(self.settings.path(path))
+        std::fs::read(self.run.settings.path(path))
             .map(Some)
             .map_err(|error| {
                 Failure::input(format!("{}: {}: {error}", bundle.source, path.display()))

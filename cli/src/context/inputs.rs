@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use super::Context;
+use super::Run;
 use crate::command_line::shell_quoted;
 use crate::failure::Failure;
 use crate::input::file::{LIMIT, TOO_LARGE, read_all};
@@ -16,7 +16,7 @@ use crate::output::Stdin;
 use crate::path_in_json::from_bytes;
 use crate::private_files;
 
-impl Context {
+impl Run {
     /// The text of an option's value. `@@` escapes a text that starts with `@`. A file name without `@` is
     /// refused.
     pub fn text(&self, option: &str, value: impl AsRef<OsStr>) -> Result<String, Failure> {

@@ -3,12 +3,12 @@
 
 use svc_sdk::Service;
 
-use super::Context;
+use super::Clients;
 use crate::failure::Failure;
 use crate::settings::{Source, Sourced, is_same_base_url, url_entry};
 use crate::urls::without_password;
 
-impl Context {
+impl Clients {
     /// Says once in a run that another service or key is used than that of the named profile.
     pub(super) fn tell_service(
         &self,
@@ -18,19 +18,24 @@ impl Context {
         if let Some(uses) = self.other_service(service, url)?
             && !self.told_service.replace(true)
         {
-            self.out.note(&format!("this {uses}"));
+            self.run.out.note(&format!("this {uses}"));
         }
         Ok(())
+    }
+
+    /// Whether a person was told that another service or key is used.
+    pub fn told_other_service(&self) -> bool {
+        self.told_service.get()
     }
 
     /// The question before a single email goes to another service than that of the named profile, if
     /// a person can answer it.
     pub fn question_about_service(&self) -> Result<Option<String>, Failure> {
-        let settings = &self.settings;
+        let settings = &self.run.settings;
         let Some(url) = settings.url(Service::Email) else {
             return Ok(None);
         };
-        if settings.yes || !self.out.can_ask() {
+        if settings.yes || !self.run.out.can_ask() {
             return Ok(None);
         }
         let uses = self.other_service(Service::Email, url)?;
@@ -43,7 +48,7 @@ impl Context {
         service: Service,
         url: &Sourced<String>,
     ) -> Result<Option<String>, Failure> {
-        let settings = &self.settings;
+        let settings = &self.run.settings;
         let profile = &settings.profile;
         if settings.sandbox || !matches!(profile.source, Source::Option(_)) {
             return Ok(None);

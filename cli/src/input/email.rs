@@ -106,6 +106,32 @@ pub fn invisible_character(text: &str) -> Option<String> {
     ))
 }
 
+/// An address with a display name, which is quoted if it has characters that separate addresses.
+/// `None`: the name cannot be told from another address.
+pub fn mailbox(name: &str, address: &str) -> Option<String> {
+    if name.contains(['<', '>', '"', '\\']) {
+        return None;
+    }
+    Some(match name.contains([',', ';', ':', '(', ')', '[', ']']) {
+        true => format!("\"{name}\" <{address}>"),
+        false => format!("{name} <{address}>"),
+    })
+}
+
+/// Quotes the name of `Name <a@b>`, see [`mailbox`].
+pub fn with_quoted_name(text: &str) -> Option<String> {
+    let unchanged = || Some(text.to_owned());
+    let Some((name, address)) = text.rsplit_once('<') else {
+        return unchanged();
+    };
+    let name = name.trim();
+    let is_quoted = name.len() > 1 && name.starts_with('"') && name.ends_with('"');
+    match address.strip_suffix('>') {
+        Some(address) if !is_quoted && !name.is_empty() => mailbox(name, address),
+        _ => unchanged(),
+    }
+}
+
 /// Whether a character is a quotation mark, of any language.
 pub fn is_quote(c: char) -> bool {
     matches!(
@@ -178,6 +204,26 @@ mod tests {
         assert!(problem("ada\u{a0}@b.test").ends_with("U+00A0, at position 4"));
         assert_eq!(problem("no address"), "");
         assert_eq!(problem("Ada \u{2764}\u{fe0f} <a@b.test>"), "");
+    }
+
+    #[test]
+    fn a_name_with_separators_is_quoted() {
+        for (text, expected) in [
+            ("a@b.test", "a@b.test"),
+            ("<a@b.test>", "<a@b.test>"),
+            ("Dr. Ada <a@b.test>", "Dr. Ada <a@b.test>"),
+            ("Smith, John <a@b.test>", "\"Smith, John\" <a@b.test>"),
+            ("\"Smith, John\" <a@b.test>", "\"Smith, John\" <a@b.test>"),
+        ] {
+            assert_eq!(with_quoted_name(text).as_deref(), Some(expected), "{text}");
+        }
+        for text in [
+            "O\"Neil <a@b.test>",
+            "<c@d.test> <a@b.test>",
+            "A\\ <a@b.test>",
+        ] {
+            assert_eq!(with_quoted_name(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -142,7 +142,7 @@ impl Setting {
     }
 
     /// The value without any source.
-    pub(super) fn default_value(&self) -> Option<Json> {
+    pub fn default_value(&self) -> Option<Json> {
         self.default.and_then(|text| self.parse(text).ok())
     }
 

@@ -115,6 +115,10 @@ fn a_value_that_contradicts_another_setting_is_refused_when_it_is_set() {
         "svc logout",
     );
     assert_eq!(set(&home, &["email_url", "https://mail.example/"]).code, 0);
+    assert_usage(
+        &set(&home, &["bulk_memory", "1d"]),
+        "shorter than bulk_retention",
+    );
     // What concerns others can still be set.
     assert_eq!(set(&home, &["retries", "3"]).code, 0);
 

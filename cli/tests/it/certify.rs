@@ -154,14 +154,25 @@ fn a_receiver_that_stops_is_reported_as_such() {
 }
 
 #[test]
-fn a_receiver_that_accepts_nothing_gets_a_hint() {
-    let service = Service::always(404, "");
-    let run = home().run(&args(&service.url(), "email", &["--only", "good-delivery"]));
-    let hint = "if it accepts no delivery at all: check the URL, --service and --secret-file";
-    assert!(
-        run.code == 10 && run.error()["hint"].to_string().contains(hint),
-        "{run:?}"
-    );
+fn one_verdict_says_why_many_checks_fail() {
+    let any = Service::always(200, "");
+    let none = Service::always(404, "");
+    let careless = Receiver::start("email", "any-signature");
+    for (url, verdict) in [
+        (any.url(), "it checks no signature (10 of 19 checks failed)"),
+        (
+            none.url(),
+            "does not accept a correct delivery: email.sent: 404",
+        ),
+        (careless.url.clone(), "the receiver accepts any signature"),
+    ] {
+        let error = home().run(&args(&url, "email", &[])).error();
+        let message = error["message"].as_str().expect("a message");
+        assert!(message.contains(verdict), "{error}");
+        let hint = error["hint"].as_str().expect("a hint");
+        let is_of_setup = hint.starts_with("check the URL, --service and --secret-file");
+        assert_eq!(is_of_setup, verdict.contains("404"), "{error}");
+    }
 }
 
 #[test]

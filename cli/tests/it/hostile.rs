@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::every_command;
-use crate::support::{Home, Run, Service, http_response};
+use crate::support::{Home, Run, Service, http_response, is_everything};
 
 /// An id that would run a command if it were pasted without quotes, and that forges a line.
 const ID: &str =
@@ -101,11 +101,16 @@ fn hostile_responses() -> Vec<(u16, Value)> {
 fn what_a_service_responds_is_one_quoted_word_of_a_hint() {
     let lines = every_command::LINES.into_iter().chain(MORE_LINES);
     let lines = lines.collect::<Vec<_>>();
-    let check = |line: &str| {
+    let check = |number: usize, line: &str| {
         let mut pasted = 0;
-        for (status, body) in hostile_responses() {
+        for (index, (status, body)) in hostile_responses().into_iter().enumerate() {
             let service = Service::always(status, &body.to_string());
-            for format in ["table", "json"] {
+            let formats: &[&str] = match is_everything() {
+                true => &["table", "json"],
+                false if (number + index).is_multiple_of(2) => &["table"],
+                false => &["json"],
+            };
+            for format in formats {
                 let home = every_command::home();
                 home.file("key", "mk_test_abcdef123");
                 // An id of the service that a person has copied, too.
@@ -135,16 +140,20 @@ fn what_a_service_responds_is_one_quoted_word_of_a_hint() {
         pasted
     };
     let pasted = std::thread::scope(|scope| {
-        let parts = lines.chunks(lines.len().div_ceil(4));
-        let threads = parts
-            .map(|part| scope.spawn(move || part.iter().map(|line| check(line)).sum::<usize>()));
+        let lines = lines.iter().enumerate().collect::<Vec<_>>();
+        let parts = lines.chunks(lines.len().div_ceil(4)).map(<[_]>::to_vec);
+        let check_all = |part: Vec<(usize, &&str)>| {
+            let counts = part.into_iter().map(|(number, line)| check(number, line));
+            counts.sum::<usize>()
+        };
+        let threads = parts.map(|part| scope.spawn(move || check_all(part)));
         let threads = threads.collect::<Vec<_>>();
         let counts = threads
             .into_iter()
             .map(|thread| thread.join().expect("no panic"));
         counts.sum::<usize>()
     });
-    assert!(pasted > 200, "only {pasted} commands were suggested");
+    assert!(pasted > 100, "only {pasted} commands were suggested");
 }
 
 #[test]

@@ -426,7 +426,7 @@ fn a_bulk_job_goes_to_those_of_an_audience_who_have_not_opted_out() {
         "{}",
         plan.text
     );
-    assert!(plan.text.contains("--again"), "{}", plan.text);
+    assert!(plan.text.contains("again: people who"), "{}", plan.text);
     // What was shown is sent, although the audience is another one now.
     let later = json!({"action": "create", "audience": "News", "email": "later@b.test"});
     client.call("save_contacts", later).result();
@@ -523,6 +523,36 @@ fn a_missing_argument_is_named() {
         let message = answer.error()["message"].as_str().expect("a message");
         assert!(message.contains(problem), "{message}");
     }
+}
+
+#[test]
+fn answers_name_arguments_and_not_options() {
+    let home = Home::new();
+    let mut client = Client::start(&home, &[]);
+    let refused = client.call("plan_email", email("ada"));
+    let message = refused.error()["message"].as_str().expect("a message");
+    assert!(message.starts_with("to: `ada` is not"), "{message}");
+    for address in ["ada@example.test", "bob@example.test"] {
+        let plan = client.call("plan_email", email(address));
+        let token = plan.result()["token"].clone();
+        client
+            .call("send_planned", json!({"token": token}))
+            .result();
+    }
+    let page = json!({"action": "list", "limit": 1});
+    let page = client.call("sandbox_emails", page);
+    let note = page.value["notes"][0].as_str().expect("a note");
+    assert!(note.contains("use all to list every page"), "{note}");
+    let all = json!({"action": "list", "limit": 1, "all": true});
+    let all = client.call("sandbox_emails", all);
+    assert_eq!(all.result().as_array().map(Vec::len), Some(2));
+    // It would be meant as the name of a file.
+    let mut text = email("ada@example.test");
+    text["text"] = "@ada: Hello".into();
+    let plan = client.call("plan_email", text.clone());
+    assert_eq!(plan.result()["request"]["body"], text);
+    text["text"] = "@hello.txt".into();
+    assert_eq!(client.call("plan_email", text).error()["kind"], "usage");
 }
 
 #[test]

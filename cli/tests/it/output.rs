@@ -263,7 +263,7 @@ fn the_schema_describes_every_command() {
     assert_eq!(one["input"]["properties"]["--to"]["type"], "array");
     assert_eq!(
         one["exit_codes"]["9"],
-        "outcome unknown: the request may have been processed, or --wait ended before the final status"
+        "outcome unknown: the request may have been processed, an email of svc bulk may have been accepted, or --wait ended before the email's final status"
     );
     assert_eq!(home.run(&["schema", "emails", "snd"]).code, 2);
 }

@@ -128,6 +128,26 @@ fn an_address_with_an_invisible_character_is_refused_with_its_place() {
 }
 
 #[test]
+fn a_name_with_separators_is_quoted_and_one_with_quotation_marks_refused() {
+    let home = Home::new();
+    let service = Service::always(202, r#"{"id":"eml_1"}"#);
+    let to = |name: &'static str| [&SEND[..], &["--to", name]].concat();
+    let body = r#"{"from":"a@b.test","to":["Smith, John <c@d.test>"],"subject":"s","text":"t"}"#;
+    let batch = run(&home, &service, &["emails", "batch", "-"], body);
+    assert_ne!(batch.code, 2, "{batch:?}");
+    let single = run(&home, &service, &to("Smith, John <c@d.test>"), "");
+    assert_eq!(single.code, 0, "{single:?}");
+    let requests = service.requests();
+    for request in &requests {
+        let quoted = r#""\"Smith, John\" <c@d.test>""#;
+        assert!(request.contains(quoted), "{request}");
+    }
+    let refused = run(&home, &service, &to("O\"Neil <c@d.test>"), "");
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert_eq!(service.requests(), requests);
+}
+
+#[test]
 fn cancel_tells_what_became_of_each_email() {
     let home = Home::new();
     let cancelled = http_response(200, "", r#"{"id":"eml_a","status":"cancelled"}"#);

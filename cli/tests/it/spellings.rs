@@ -114,3 +114,17 @@ fn words_of_other_places_lead_to_the_command() {
         );
     }
 }
+
+#[test]
+fn a_shortened_id_of_a_table_is_known_as_such() {
+    let home = Home::new();
+    for line in [
+        "--sandbox emails get eml_01a2…aea1",
+        "--sandbox domains get dom_01a2…aea1",
+        "sandbox messages get msg_01a2…aea1",
+    ] {
+        let run = run(&home, line);
+        let hint = run.error()["hint"].to_string();
+        assert!(run.code == 5 && hint.contains("--wide"), "{line}: {run:?}");
+    }
+}

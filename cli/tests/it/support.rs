@@ -387,6 +387,11 @@ pub fn with_longer_timeouts(run: impl FnMut(&'static str) -> Option<Run>) -> Run
     found.unwrap_or_else(|| panic!("none of these timeouts was sufficient: {timeouts:?}"))
 }
 
+/// Whether everything is tried, as the tests that need databases do, and not a part of it.
+pub fn is_everything() -> bool {
+    std::env::var_os("SVC_TEST_EVERYTHING").is_some()
+}
+
 /// A raw HTTP response. `headers` are lines that each end in CRLF.
 pub fn http_response(status: u16, headers: &str, body: &str) -> String {
     format!(

@@ -123,6 +123,7 @@ async fn an_advance_fails_while_an_outcome_has_no_room() {
 /// A full disk: the write-ahead log cannot grow, and no checkpoint can free space.
 #[cfg(target_os = "linux")]
 #[test]
+#[ignore = "mounts a file system in a user namespace"]
 fn a_full_disk_loses_no_data_and_recovers() {
     // Full before the first checkpoint, and with a log as large as the database.
     for size in ["6m", "24m"] {
@@ -132,6 +133,7 @@ fn a_full_disk_loses_no_data_and_recovers() {
 
 #[cfg(target_os = "linux")]
 #[test]
+#[ignore = "mounts a file system in a user namespace"]
 fn a_start_without_disk_space_fails_clearly_and_succeeds_later() {
     for options in ["size=16k", "size=200k", "ro"] {
         run_on_tmpfs(options, "full::unwritable_disk");
@@ -139,11 +141,9 @@ fn a_start_without_disk_space_fails_clearly_and_succeeds_later() {
 }
 
 /// Runs an ignored test of this program on a separate tmpfs, in a user and mount
-/// namespace, which an ordinary user may create as well. Prints `NOT RUN` if the system
-/// does not allow this, and fails if `SVC_TEST_SMALL_DISK=1` requires it.
+/// namespace, which an ordinary user may create as well.
 #[cfg(target_os = "linux")]
 fn run_on_tmpfs(options: &str, test: &str) {
-    use std::io::Write as _;
     use std::process::{Command, Stdio};
 
     let directory = tempfile::tempdir().expect("a directory");
@@ -157,20 +157,6 @@ fn run_on_tmpfs(options: &str, test: &str) {
         command.env("SVC_SMALL_DISK", directory.path());
         command.stdin(Stdio::null()).output()
     };
-    let tried = in_namespace(r#"mount -t tmpfs -o size=1m tmpfs "$1""#);
-    if !tried.as_ref().is_ok_and(|output| output.status.success()) {
-        let required = std::env::var_os("SVC_TEST_SMALL_DISK").is_some_and(|value| value == "1");
-        assert!(
-            !required,
-            "SVC_TEST_SMALL_DISK=1, but mounting a file system failed: {tried:?}"
-        );
-        // Write to the stream directly: the test harness captures `eprintln!` of
-        // passing tests.
-        let written = std::io::stderr()
-            .write_all(b"NOT RUN: cannot mount a file system in a user namespace\n");
-        written.expect("stderr is writable");
-        return;
-    }
     let script = format!(
         r#"mount -t tmpfs -o {options} tmpfs "$1" && exec "$2" {test} --exact --ignored --nocapture"#
     );

@@ -38,10 +38,9 @@ async fn killed_processes_lose_nothing_in_sqlite() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: SVC_TEST_POSTGRES=1 and --include-ignored"]
 async fn killed_processes_lose_nothing_in_postgres() {
-    let Some(bench) = PostgresBench::start().await else {
-        return;
-    };
+    let bench = PostgresBench::start().await.expect("SVC_TEST_POSTGRES=1");
     let (deliveries, kills) = (10_000 * longer(), 40 * longer());
     survive_kills(&bench, &bench.settings(), deliveries, kills).await;
 }
@@ -53,10 +52,9 @@ async fn a_delivery_that_crashes_its_process_takes_no_other_along_in_sqlite() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: SVC_TEST_POSTGRES=1 and --include-ignored"]
 async fn a_delivery_that_crashes_its_process_takes_no_other_along_in_postgres() {
-    let Some(bench) = PostgresBench::start().await else {
-        return;
-    };
+    let bench = PostgresBench::start().await.expect("SVC_TEST_POSTGRES=1");
     survive_poison(&bench, &bench.settings()).await;
 }
 
@@ -229,6 +227,7 @@ fn command(database: &str) -> Command {
         .args([
             "--exact",
             "crashes::receiver",
+            "--ignored",
             "--nocapture",
             "--test-threads=1",
         ])
@@ -310,6 +309,7 @@ impl Sender {
 
 /// The process that is killed. Does nothing unless a test starts it.
 #[test]
+#[ignore = "started and killed by the tests above"]
 fn receiver() {
     let Ok(database) = std::env::var(DATABASE) else {
         return;

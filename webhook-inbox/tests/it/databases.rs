@@ -171,7 +171,8 @@ impl Bench for PostgresBench {
     }
 
     async fn start() -> Option<Self> {
-        Some(Self::on(Server::shared().await?.database().await).await)
+        let server = Server::shared().await.expect("SVC_TEST_POSTGRES=1");
+        Some(Self::on(server.database().await).await)
     }
 
     fn inbox(&self) -> Inbox<Pool> {
@@ -257,10 +258,9 @@ macro_rules! with_each_database {
             use $crate::databases::PostgresBench;
             use $crate::support::Bench as _;
             $($(#[$attribute])* #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            #[ignore = "needs PostgreSQL: SVC_TEST_POSTGRES=1 and --include-ignored"]
             async fn $name() {
-                if let Some(bench) = PostgresBench::start().await {
-                    super::scenario::$name(bench).await;
-                }
+                super::scenario::$name(PostgresBench::start().await.unwrap()).await;
             })+
         }
     };

@@ -24,6 +24,7 @@ enum Outage {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: SVC_TEST_POSTGRES=1 and --include-ignored"]
 async fn outages_of_postgres_lose_nothing() {
     let outages = [
         Outage::Stop,
@@ -39,16 +40,16 @@ async fn outages_of_postgres_lose_nothing() {
 /// What a handler committed is on the standby, and what the primary did not confirm is handled
 /// after the failover.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: SVC_TEST_POSTGRES=1 and --include-ignored"]
 async fn a_failover_of_postgres_loses_nothing() {
     survive(&[Outage::FailOver]).await;
 }
 
 /// A firewall that forgets connections: nobody is told, and what was sent on them is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: SVC_TEST_POSTGRES=1 and --include-ignored"]
 async fn connections_that_are_held_half_open_lose_nothing() {
-    let Some(bench) = PostgresBench::start().await else {
-        return;
-    };
+    let bench = PostgresBench::start().await.expect("SVC_TEST_POSTGRES=1");
     let proxy = Proxy::start(bench.config(), Duration::ZERO);
     let inbox = Inbox::new(pool(proxy.config(bench.config()), 10));
     let limit = Duration::from_secs(2);
@@ -71,9 +72,7 @@ async fn connections_that_are_held_half_open_lose_nothing() {
 }
 
 async fn survive(outages: &[Outage]) {
-    let Some(mut server) = Server::own().await else {
-        return;
-    };
+    let mut server = Server::own().await.expect("SVC_TEST_POSTGRES=1");
     let bench = PostgresBench::on(server.database().await).await;
     // Enough that some are still to be sent when the server stops.
     let deliveries = DELIVERIES * outages.len().max(3) / 6;

@@ -11,10 +11,9 @@ use crate::support::{Bench, always_ok, dead_letters, delivery, eventually, quick
 
 /// The transaction of the application decides whether the delivery is accepted.
 #[tokio::test]
+#[ignore = "needs PostgreSQL: SVC_TEST_POSTGRES=1 and --include-ignored"]
 async fn accepts_in_a_transaction_of_postgres() {
-    let Some(bench) = PostgresBench::start().await else {
-        return;
-    };
+    let bench = PostgresBench::start().await.expect("SVC_TEST_POSTGRES=1");
     let inbox = bench.inbox();
     let (pool, mut client) = (bench.pool(1), bench.connect().await);
     let worker = PostgresBench::run(quick(&inbox), always_ok());
@@ -46,10 +45,9 @@ async fn accepts_in_a_transaction_of_postgres() {
 
 /// Every connection is opened again, and a worker continues.
 #[tokio::test]
+#[ignore = "needs PostgreSQL: SVC_TEST_POSTGRES=1 and --include-ignored"]
 async fn survives_the_loss_of_its_connections_to_postgres() {
-    let Some(bench) = PostgresBench::start().await else {
-        return;
-    };
+    let bench = PostgresBench::start().await.expect("SVC_TEST_POSTGRES=1");
     let inbox = bench.inbox();
     let worker = PostgresBench::run(quick(&inbox), always_ok());
     inbox.accept(&delivery("1")).await.unwrap();
@@ -87,10 +85,9 @@ const RUNNING: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = cur
      AND pid <> pg_backend_pid() AND state = 'active' AND query ~ 'INTO webhook_inbox|pg_sleep'";
 
 #[tokio::test]
+#[ignore = "needs PostgreSQL: SVC_TEST_POSTGRES=1 and --include-ignored"]
 async fn postgres_cancels_what_was_given_up() {
-    let Some(bench) = PostgresBench::start().await else {
-        return;
-    };
+    let bench = PostgresBench::start().await.expect("SVC_TEST_POSTGRES=1");
     let (inbox, mut client) = (bench.inbox(), bench.connect().await);
 
     // It waits for a transaction that has stored the same delivery.
@@ -118,10 +115,9 @@ async fn postgres_cancels_what_was_given_up() {
 
 /// Handlers leave a connection of the pool free.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: SVC_TEST_POSTGRES=1 and --include-ignored"]
 async fn deliveries_are_accepted_while_all_handlers_use_postgres() {
-    let Some(bench) = PostgresBench::start().await else {
-        return;
-    };
+    let bench = PostgresBench::start().await.expect("SVC_TEST_POSTGRES=1");
     let inbox = Inbox::new(bench.pool(3));
     for id in ["1", "2", "3"] {
         inbox.accept(&delivery(id)).await.unwrap();
@@ -145,10 +141,9 @@ async fn deliveries_are_accepted_while_all_handlers_use_postgres() {
 
 /// The application uses all connections of the pool.
 #[tokio::test]
+#[ignore = "needs PostgreSQL: SVC_TEST_POSTGRES=1 and --include-ignored"]
 async fn a_handler_without_a_connection_to_postgres_uses_no_attempt() {
-    let Some(bench) = PostgresBench::start().await else {
-        return;
-    };
+    let bench = PostgresBench::start().await.expect("SVC_TEST_POSTGRES=1");
     let pool = bench.pool(2);
     let inbox = Inbox::new(pool.clone());
     inbox.accept(&delivery("1")).await.unwrap();
@@ -179,10 +174,9 @@ async fn a_handler_without_a_connection_to_postgres_uses_no_attempt() {
 
 /// What takes long has no transaction and no connection.
 #[tokio::test]
+#[ignore = "needs PostgreSQL: SVC_TEST_POSTGRES=1 and --include-ignored"]
 async fn prepare_needs_no_transaction_of_postgres() {
-    let Some(bench) = PostgresBench::start().await else {
-        return;
-    };
+    let bench = PostgresBench::start().await.expect("SVC_TEST_POSTGRES=1");
     let inbox = bench.inbox();
     inbox.accept(&delivery("1")).await.unwrap();
     let bench = Arc::new(bench);
@@ -210,10 +204,9 @@ async fn prepare_needs_no_transaction_of_postgres() {
 /// With fewer connections to the server than workers have, so that each statement may meet another
 /// server process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: SVC_TEST_POSTGRES=1 and --include-ignored"]
 async fn works_behind_pgbouncer_in_transaction_mode() {
-    let Some(server) = Server::shared().await else {
-        return;
-    };
+    let server = Server::shared().await.expect("SVC_TEST_POSTGRES=1");
     let direct = server.database().await;
     let bench = PostgresBench::on(direct.clone()).await;
     let bouncer = Bouncer::start(server);
@@ -250,10 +243,9 @@ const DISCONNECT: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 /// A failover leaves connections to a server that is read-only. The worker says so, waits, and goes
 /// on with others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL: SVC_TEST_POSTGRES=1 and --include-ignored"]
 async fn a_worker_outlives_what_an_operator_mends() {
-    let Some(bench) = PostgresBench::start().await else {
-        return;
-    };
+    let bench = PostgresBench::start().await.expect("SVC_TEST_POSTGRES=1");
     let inbox = bench.inbox();
     let worker = PostgresBench::run(quick(&inbox), always_ok());
     let database = bench.name();
@@ -283,10 +275,9 @@ async fn a_worker_outlives_what_an_operator_mends() {
 
 /// PostgreSQL cannot store every character in it.
 #[tokio::test]
+#[ignore = "needs PostgreSQL: SVC_TEST_POSTGRES=1 and --include-ignored"]
 async fn a_failure_fits_into_a_database_in_latin_1() {
-    let Some(server) = Server::shared().await else {
-        return;
-    };
+    let server = Server::shared().await.expect("SVC_TEST_POSTGRES=1");
     let bench = PostgresBench::on(server.database_in("LATIN1").await).await;
     let inbox = bench.inbox();
     inbox.accept(&delivery("1")).await.unwrap();

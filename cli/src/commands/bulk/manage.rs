@@ -205,7 +205,7 @@ impl Report {
         let job = self.job.find(context).await?;
         if self.refresh {
             job.plan.check_service(context)?;
-            let client = context.email_client().await?;
+            let client = context.clients.email_client().await?;
             let mut failures = FailureBudget::default();
             let open = refresh(context, &client, &job, &mut failures).await?;
             if open > 0 {
@@ -344,12 +344,20 @@ async fn cancel_scheduled(
         Ok(())
     })
     .await?;
-    let (client, total) = (context.email_client().await?, count + ids.len() as u64);
+    let (client, total) = (
+        context.clients.email_client().await?,
+        count + ids.len() as u64,
+    );
     let progress = context
         .out
         .progress(format!("cancelling {total} scheduled emails"));
     let mut cancelled = stream::iter(ids)
-        .map(async |(row, id)| (row, context.run(client.emails().cancel(&id)).await))
+        .map(async |(row, id)| {
+            (
+                row,
+                context.caller.perform(client.emails().cancel(&id)).await,
+            )
+        })
         .buffer_unordered(4);
     let mut failed = None;
     while let Some((row, result)) = cancelled.next().await {

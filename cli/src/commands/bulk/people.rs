@@ -473,7 +473,7 @@ pub async fn subscribers(
         hashes.extend(contact.email.as_deref().and_then(hash_of));
         Ok(())
     });
-    context.unless_stopped(stop, read).await?;
+    context.caller.unless_stopped(stop, read).await?;
     subscribed.retain(|hash| !opted_out.contains(hash));
     Ok(Some(subscribed))
 }
@@ -512,7 +512,7 @@ pub async fn in_background<T: Send + 'static>(
         done = &mut running => done.map_err(|error| Failure::other(error.to_string()))?,
         _ = stop.recv() => {
             stopped.store(true, Ordering::Relaxed);
-            Err(context.changes.interruption())
+            Err(context.caller.changes.interruption())
         }
     }
 }

@@ -17,7 +17,7 @@ use super::message::Renderer;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::attach::AttachedFile;
-use crate::input::email::hash_of;
+use crate::input::email::{hash_of, mailbox};
 use crate::settings::Key;
 use crate::settings::table::SANDBOX_RUN;
 
@@ -180,14 +180,10 @@ fn named(address: &str, name: Option<&Value>) -> Result<String, String> {
     if name.chars().any(char::is_control) {
         return Err("`name` contains a line end".to_owned());
     }
-    if name.is_empty() || name.contains(['@', '<', '>', '"', '\\']) || address.contains('<') {
+    if name.is_empty() || name.contains('@') || address.contains('<') {
         return Ok(address.to_owned());
     }
-    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '\'');
-    Ok(match name.chars().all(is_plain) {
-        true => format!("{name} <{address}>"),
-        false => format!("\"{name}\" <{address}>"),
-    })
+    Ok(mailbox(name, address).unwrap_or_else(|| address.to_owned()))
 }
 
 /// The service of this run, so that a job is not continued with another one. Each run of

@@ -37,7 +37,7 @@ pub fn pool(context: &Context, url: &str) -> Result<Pool, Failure> {
 fn tls(context: &Context) -> Result<ClientConfig, Failure> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let failed = |error: &dyn std::fmt::Display| Failure::other(format!("TLS: {error}"));
-    let Some(pem) = context.ca_bundle()? else {
+    let Some(pem) = context.clients.ca_bundle()? else {
         return ClientConfig::with_platform_verifier().map_err(|error| failed(&error));
     };
     let mut roots = RootCertStore::empty();

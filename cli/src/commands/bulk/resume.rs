@@ -88,8 +88,8 @@ impl Resume {
         let again = &*asked.map(|(_, status)| *status).collect::<Vec<_>>();
         let mut job = self.job.find(context).await?;
         refuse_cancelled(context, &job)?;
-        let (url, key) = context.endpoint(Service::Email).await?;
-        let client = context.email_client_at(&url, &key)?;
+        let (url, key) = context.clients.endpoint(Service::Email).await?;
+        let client = context.clients.email_client_at(&url, &key)?;
         may_continue(context, &job.plan, job.id(), &key).await?;
         let mut stop = StopSignal::listen(context.settings.env.signals)?;
         let count = left(&job, again);

@@ -61,9 +61,9 @@ async fn sender(
     if settings.timeout.source != Source::Default {
         sender = sender.timeout(settings.timeout.value);
     }
-    sender = sender.local_checks(context.checks_limits().await?);
+    sender = sender.local_checks(context.clients.checks_limits().await?);
     // Whether the service honors the key is not assumed.
-    if context.dialect().pinned(Point::Idempotency) == Some("honored") {
+    if context.clients.dialect().pinned(Point::Idempotency) == Some("honored") {
         sender = sender.idempotency_key_life(KEY_LIFE);
     }
     // Requests that are no larger than the limit of the guard use it up.

@@ -179,7 +179,7 @@ struct Draft {
 impl Send {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let (url, key) = self.endpoint(context).await?;
-        let client = context.email_client_at(&url, &key)?;
+        let client = context.clients.email_client_at(&url, &key)?;
         let mut stop = StopSignal::listen(context.settings.env.signals)?;
         let ledger = self.ledger.open(context).await?;
         clean_up(context, &ledger, &self.ledger).await?;
@@ -258,7 +258,7 @@ impl Send {
         }
         let selection = self.selection(context, client)?;
         let check = people.check(&draft.ledger, &id, &mut draft.plan, &selection);
-        let checked = context.unless_stopped(stop, check).await?;
+        let checked = context.caller.unless_stopped(stop, check).await?;
         if checked.count == 0 {
             return Err(nothing_to_send(&draft.plan, &people, checked));
         }
@@ -278,7 +278,7 @@ impl Send {
             people.options.remember(names, &declared)?;
         }
         if stop.recv().now_or_never().is_some() {
-            return Err(context.changes.interruption());
+            return Err(context.caller.changes.interruption());
         }
         let settings =
             serde_json::to_value(&draft.plan).map_err(|e| Failure::other(e.to_string()))?;
@@ -384,10 +384,10 @@ impl Send {
     }
 
     async fn endpoint(&self, context: &Context) -> Result<(String, Key), Failure> {
-        let (url, key) = context.endpoint(Service::Email).await?;
+        let (url, key) = context.clients.endpoint(Service::Email).await?;
         // A dry run reads the audience, too.
         match context.settings.sandbox && context.settings.dry_run && self.audience.is_some() {
-            true => Ok((context.sandbox().await?.url().to_owned(), key)),
+            true => Ok((context.clients.sandbox().await?.url().to_owned(), key)),
             false => Ok((url, key)),
         }
     }
@@ -486,7 +486,7 @@ impl Send {
             count += 1;
             people.add_contact(count, contact)
         });
-        context.unless_stopped(stop, reading).await?;
+        context.caller.unless_stopped(stop, reading).await?;
         people.flush()?;
         while let Ok(page) = read.try_recv() {
             draft.ledger.add(&draft.new.id, &page).await?;
@@ -563,7 +563,11 @@ impl Send {
             let kind = key.mode().map(|mode| format!(", {mode} key"));
             let (url, profile) = (&plan.service, &plan.profile);
             let kind = kind.unwrap_or_default();
-            text.push_str(&format!(" to {url} (profile {profile}{kind})"));
+            let of = match context.clients.told_other_service() {
+                true => "not that of ",
+                false => "",
+            };
+            text.push_str(&format!(" to {url} ({of}profile {profile}{kind})"));
         }
         if let Some(at) = &plan.email.scheduled_at {
             text.push_str(&format!(", for {}", context.out.local_time(at.as_str())));
@@ -627,7 +631,7 @@ async fn check_sender(context: &Context, client: &EmailClient, from: &str) -> Re
     let timeout = context.settings.timeout.value.min(Duration::from_secs(10));
     let domains = match client.domains().list().retries(0).timeout(timeout).await {
         Err(error) if error.status().is_some_and(|status| status == 401) => {
-            return Err(context.failure(error));
+            return Err(context.caller.failure(error));
         }
         Ok(domains) if domains.iter().any(|each| each.name.is_some()) => domains,
         _ => return Ok(()),

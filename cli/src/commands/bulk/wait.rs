@@ -57,6 +57,7 @@ impl Wait {
             return sent;
         }
         let followed = context
+            .caller
             .unless_stopped(stop, follow(context, client, job))
             .await;
         let followed = followed.map_err(|failure| match failure.kind() {

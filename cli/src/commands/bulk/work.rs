@@ -46,8 +46,8 @@ pub struct Work {
 
 impl Work {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let (url, key) = context.endpoint(Service::Email).await?;
-        let client = context.email_client_at(&url, &key)?;
+        let (url, key) = context.clients.endpoint(Service::Email).await?;
+        let client = context.clients.email_client_at(&url, &key)?;
         let jobs = self.jobs(context).await?;
         if jobs.is_empty() {
             context.out.note("no job has emails to send");

@@ -77,16 +77,16 @@ impl<'a> Examiner<'a> {
             extraction_key: None,
             recorder: Recorder::default(),
         };
-        let is_set_up = |service| context.is_configured(service);
+        let is_set_up = |service| context.clients.is_configured(service);
         let (email, extraction) = (is_set_up(Service::Email)?, is_set_up(Service::Extraction)?);
         if email || !extraction {
-            let (url, key) = context.endpoint(Service::Email).await?;
+            let (url, key) = context.clients.endpoint(Service::Email).await?;
             examiner.target.email_url = Some(url);
             examiner.email_key = Some(key);
             examiner.speak(Dialect::default())?;
         }
         if extraction {
-            let (url, key) = context.endpoint(Service::Extraction).await?;
+            let (url, key) = context.clients.endpoint(Service::Extraction).await?;
             examiner.extraction = Some(examiner.extraction_client(&url, &key)?);
             examiner.target.extraction_url = Some(url);
             examiner.extraction_key = Some(key);
@@ -105,7 +105,7 @@ impl<'a> Examiner<'a> {
             return Ok(());
         };
         let recorder = self.recorder.clone();
-        let builder = self.context.email_builder_at(url, key)?;
+        let builder = self.context.clients.email_builder_at(url, key)?;
         let builder = builder
             .insecure_webhook_urls(true)
             .local_checks(false)
@@ -121,7 +121,7 @@ impl<'a> Examiner<'a> {
         key: &Key,
     ) -> Result<ExtractionClient, Failure> {
         let recorder = self.recorder.clone();
-        let builder = self.context.extraction_builder_at(url, key)?;
+        let builder = self.context.clients.extraction_builder_at(url, key)?;
         Ok(builder
             .on_attempt(move |attempt| recorder.record(attempt))
             .build()?)
@@ -399,7 +399,7 @@ async fn id_of<R: Resource>(
     let Some(stream) = client.and_then(R::stream) else {
         return Ok(None);
     };
-    let list = context.read_all(stream).await?;
+    let list = context.caller.read_all(stream).await?;
     if !list.is_complete() {
         return Err(Failure::other(
             "the list has more pages, which cannot be followed",

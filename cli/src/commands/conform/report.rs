@@ -231,7 +231,7 @@ impl Run<'_> {
     fn point(&self, point: Point, mut verdict: Verdict) -> Row {
         let never = PointCheck::default();
         let check = CHECKS.point.get(point.as_str()).unwrap_or(&never);
-        let known = self.examiner.context.dialect().choice(point);
+        let known = self.examiner.context.clients.dialect().choice(point);
         if let Some(choice) = &verdict.choice {
             verdict.found = Some(format!("{point} = {choice}"));
             verdict.result = Some(match choice.eq_ignore_ascii_case(known) {

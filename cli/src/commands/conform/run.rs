@@ -118,7 +118,7 @@ impl Examiner<'_> {
 
     /// Sends a GET for each scheme until one is accepted, those that `WWW-Authenticate` names first.
     async fn find_key(&mut self, step: &'static Step) -> Result<(), Failure> {
-        let known = self.context.dialect().clone();
+        let known = self.context.clients.dialect().clone();
         let with = |header: &str, scheme: &str| {
             let mut dialect = known.clone();
             pin(&mut dialect, Point::KeyHeader, header);

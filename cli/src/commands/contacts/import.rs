@@ -114,7 +114,7 @@ impl Import {
         let total = rows.total;
         // Signals are handled from here on, so that the rows that were sent are always reported.
         let mut stop = StopSignal::listen(context.settings.env.signals)?;
-        let client = context.email_client().await?;
+        let client = context.clients.email_client().await?;
         let mut known = HashMap::<u64, Vec<Known>>::new();
         let read = contact_pages::of_audience(context, &client, &self.audience, None, |contact| {
             let Contact {
@@ -130,7 +130,7 @@ impl Import {
             of_mailbox.push(Known { id, subscribed });
             Ok(())
         });
-        let audience = context.unless_stopped(&mut stop, read).await?;
+        let audience = context.caller.unless_stopped(&mut stop, read).await?;
         context.out.note(&format!("columns: {}", rows.mapping));
         context.out.note(&rows.opt_outs);
         let ready = Ready {
@@ -282,18 +282,21 @@ impl Importer {
                     .filter(|it| opts_out && it.may_be_subscribed())
                 {
                     context
-                        .run(client.contacts().update(&other.id, &opt_out))
+                        .caller
+                        .perform(client.contacts().update(&other.id, &opt_out))
                         .await?;
                 }
                 if update != ContactUpdate::new() {
                     result = RowResult::Updated;
                     let updated = context
-                        .run(client.contacts().update(&all[0].id, &update))
+                        .caller
+                        .perform(client.contacts().update(&all[0].id, &update))
                         .await;
                     if updated.is_err() && opts_out {
                         // Whatever is wrong with the other values, the opt-out is applied.
                         context
-                            .run(client.contacts().update(&all[0].id, &opt_out))
+                            .caller
+                            .perform(client.contacts().update(&all[0].id, &opt_out))
                             .await?;
                     }
                     updated?;
@@ -305,11 +308,14 @@ impl Importer {
                 Ok(imported)
             }
             (None, _) => {
-                let contact = context.run(self.create(row)).await?;
+                let contact = context.caller.perform(self.create(row)).await?;
                 // Only an update can set it.
                 if let Some(wanted) = row.subscribed.filter(|it| contact.subscribed != Some(*it)) {
                     let (id, update) = (&contact.id, ContactUpdate::new().subscribed(wanted));
-                    let updated = context.run(client.contacts().update(id, &update)).await;
+                    let updated = context
+                        .caller
+                        .perform(client.contacts().update(id, &update))
+                        .await;
                     updated.map_err(|mut failure| {
                         let message = &mut failure.message;
                         *message =

@@ -19,7 +19,7 @@ pub(super) async fn examine(
     service: Service,
     findings: &mut Findings,
 ) -> Result<(), Failure> {
-    let (url, key) = context.endpoint(service).await?;
+    let (url, key) = context.clients.endpoint(service).await?;
     let name = format!("{service} service");
     if is_cleartext_url(&url) && !context.settings.sandbox {
         let finding = format!("{url} is plain http: the key is sent in cleartext");
@@ -62,7 +62,12 @@ pub(super) async fn examine(
     findings.ok(&check, &format!("{key} is accepted{mode}"));
     match (service, me) {
         (Service::Email, _) => {
-            email(context, &context.email_client_at(&url, &key)?, findings).await;
+            email(
+                context,
+                &context.clients.email_client_at(&url, &key)?,
+                findings,
+            )
+            .await;
         }
         (_, Some(me)) => organization(context, &me, findings),
         _ => findings.unknown(
@@ -90,13 +95,13 @@ fn unusable(check: &str, failure: &Failure, url: &str, findings: &mut Findings) 
 }
 
 async fn email(context: &Context, client: &EmailClient, findings: &mut Findings) {
-    let contacts = context.run(client.audiences().list()).await;
+    let contacts = context.caller.perform(client.audiences().list()).await;
     scope("contacts:manage", contacts.as_ref().err(), findings);
-    let emails = context.run(client.emails().get(NO_EMAIL)).await;
+    let emails = context.caller.perform(client.emails().get(NO_EMAIL)).await;
     scope("emails:read", emails.as_ref().err(), findings);
-    let domains = context.read_all(client.domains().stream()).await;
+    let domains = context.caller.read_all(client.domains().stream()).await;
     scope("domains:manage", domains.as_ref().err(), findings);
-    let webhooks = context.read_all(client.webhooks().stream()).await;
+    let webhooks = context.caller.read_all(client.webhooks().stream()).await;
     scope("webhooks:manage", webhooks.as_ref().err(), findings);
     findings.unknown(
         "scope emails:send",

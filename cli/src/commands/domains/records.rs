@@ -34,7 +34,7 @@ pub struct Records {
 
 impl Records {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = context.email_client().await?;
+        let client = context.clients.email_client().await?;
         let names = Names::<Domain>::new(context, &client);
         let names = Prepared::new(names).decide(context).await?;
         let records = names.existing(&self.id).await?.item.dns_records();

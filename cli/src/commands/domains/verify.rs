@@ -55,13 +55,13 @@ pub struct Verify {
 
 impl Verify {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = context.email_client().await?;
+        let client = context.clients.email_client().await?;
         let id = id_of::<Domain>(context, &client, &self.domain).await?;
-        let call = context.with_options(client.domains().verify(&id));
+        let call = context.caller.with_options(client.domains().verify(&id));
         let call = Prepared::new(call).decide(context).await?;
         let done = match self.wait {
             true => until_verified(context, &client, &id).await?,
-            false => Some(context.send(call, "looking up the records").await?),
+            false => Some(context.caller.send(call, "looking up the records").await?),
         };
         let Some(result) = done else { return Ok(()) };
         // The last line of a wait is the final state.

@@ -58,7 +58,7 @@ pub struct Batch {
 impl Batch {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let bytes = context.bytes("FILE", &self.file)?;
-        let local_checks = context.checks_limits().await?;
+        let local_checks = context.clients.checks_limits().await?;
         let values = parse(bytes, &self.file)?;
         let mut scheduled = values.iter().filter_map(|value| value.get("scheduledAt"));
         let is_scheduled = scheduled.next().is_some();
@@ -71,19 +71,21 @@ impl Batch {
             read.map_err(|failure| in_file(&self.file, failure))
         };
         let emails = read(&now)?;
-        let question = context.question_about_service()?;
-        let client = context.email_client().await?;
+        let question = context.clients.question_about_service()?;
+        let client = context.clients.email_client().await?;
         if local_checks {
             fields::warn(context, emails.iter().flat_map(fields::undocumented));
         }
         fields::warn_of_placeholders(context, &emails);
-        let call = context.with_options(client.emails().send_batch(&emails));
+        let call = context
+            .caller
+            .with_options(client.emails().send_batch(&emails));
         let call = Prepared::new(call).asking(question).decide(context).await?;
         if is_scheduled {
             // Their times may have passed before somebody decided.
             read(&time_options::now(context).await?)?;
         }
-        let response = context.send(call, "sending").await?;
+        let response = context.caller.send(call, "sending").await?;
         let items = response.items.iter().map(Item::of).collect::<Vec<_>>();
         context
             .out
@@ -115,7 +117,7 @@ fn email(
     local_checks: bool,
     now: &DateTime<FixedOffset>,
 ) -> Result<Email, (String, String)> {
-    let email = Email::deserialize(value).map_err(|_| {
+    let mut email = Email::deserialize(value).map_err(|_| {
         // The error does not name the field, and may quote the value. Read alone, each other field
         // is valid.
         let is_bad =
@@ -142,7 +144,7 @@ fn email(
     if local_checks && !email.variables.is_empty() && email.template_id.is_none() {
         return Err(("variables".to_owned(), "need a `templateId`".to_owned()));
     }
-    fields::check_addresses(&email)?;
+    fields::settle_addresses(&mut email)?;
     if let Some(at) = &email.scheduled_at {
         time_options::check_schedule(at, now, local_checks)
             .map_err(|problem| ("scheduledAt".to_owned(), problem))?;
@@ -250,12 +252,13 @@ fn verdict(response: &BatchResponse) -> Result<(), Failure> {
             true => "none was accepted: correct them and send the file again",
             false => "the others were accepted: send only the refused ones again",
         };
-        return Err(Failure::new(
-            Kind::PartlyRefused,
-            format!("{refused} of {all} emails were refused"),
-        )
-        .code("batch_partly_refused")
-        .hint(hint));
+        let problem = match all {
+            1 => "the email was refused".to_owned(),
+            _ => format!("{refused} of {all} emails were refused"),
+        };
+        return Err(Failure::new(Kind::PartlyRefused, problem)
+            .code("batch_partly_refused")
+            .hint(hint));
     }
     Ok(())
 }

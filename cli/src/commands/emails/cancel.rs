@@ -45,17 +45,17 @@ pub struct Cancel {
 impl Cancel {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let ids = self.ids(context)?;
-        let client = context.email_client().await?;
+        let client = context.clients.email_client().await?;
         if let [id] = &ids[..] {
             context.not_found.replace(Some(missing(id)));
-            let call = context.with_options(client.emails().cancel(id));
+            let call = context.caller.with_options(client.emails().cancel(id));
             let call = Prepared::new(call).decide(context).await?;
             let email = cancel(context, id, call).await?;
             return context.out.one(&email, EMAIL_VIEW);
         }
         let calls = ids
             .iter()
-            .map(|id| context.with_options(client.emails().cancel(id)));
+            .map(|id| context.caller.with_options(client.emails().cancel(id)));
         let calls = Prepared::new(calls.collect::<Vec<_>>());
         let calls = calls.decide(context).await?;
 
@@ -115,7 +115,7 @@ async fn cancel(
     id: &str,
     call: Call<EmailRecord>,
 ) -> Result<EmailRecord, Failure> {
-    let sent = context.send(call, "cancelling").await;
+    let sent = context.caller.send(call, "cancelling").await;
     let too_late = |failure: Failure| {
         let get = context.svc("emails get {}", &[id]);
         failure.hint(format!(

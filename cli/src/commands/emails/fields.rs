@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use svc_sdk::email::Email;
 
 use crate::context::Context;
-use crate::input::email::invisible_character;
+use crate::input::email::{invisible_character, with_quoted_name};
 use crate::suggest::nearest;
 
 /// The fields of an email (`docs/email-service/README.md#emails`).
@@ -38,24 +38,29 @@ pub(super) fn misspelled(email: &Email) -> Option<(&str, &'static str)> {
         .find_map(|name| Some((name.as_str(), meant(name)?)))
 }
 
-/// Refuses an address with an invisible character. The error is a field and its problem, without the
-/// address.
-pub(super) fn check_addresses(email: &Email) -> Result<(), (String, String)> {
-    if let Some(problem) = invisible_character(&email.from) {
-        return Err(("from".to_owned(), problem));
-    }
+/// Refuses an address with an invisible character, and quotes names with characters that separate
+/// addresses. The error is a field and its problem, without the address.
+pub(super) fn settle_addresses(email: &mut Email) -> Result<(), (String, String)> {
+    settle(&mut email.from).map_err(|problem| ("from".to_owned(), problem))?;
     for (field, list) in [
-        ("to", &email.to),
-        ("cc", &email.cc),
-        ("bcc", &email.bcc),
-        ("replyTo", &email.reply_to),
+        ("to", &mut email.to),
+        ("cc", &mut email.cc),
+        ("bcc", &mut email.bcc),
+        ("replyTo", &mut email.reply_to),
     ] {
-        for (index, address) in list.iter().enumerate() {
-            if let Some(problem) = invisible_character(address) {
-                return Err((format!("{field}[{index}]"), problem));
-            }
+        for (index, address) in list.iter_mut().enumerate() {
+            settle(address).map_err(|problem| (format!("{field}[{index}]"), problem))?;
         }
     }
+    Ok(())
+}
+
+fn settle(address: &mut String) -> Result<(), String> {
+    if let Some(problem) = invisible_character(address) {
+        return Err(problem);
+    }
+    *address = with_quoted_name(address)
+        .ok_or("the name has a quotation mark, a backslash or another address; leave that out")?;
     Ok(())
 }
 

@@ -85,14 +85,14 @@ impl Send {
                 "give --text, --html, --template or --attach; --text '' sends an empty email",
             ));
         }
-        let question = context.question_about_service()?;
-        let client = context.email_client().await?;
-        let call = context.with_options(client.emails().send(&email));
+        let question = context.clients.question_about_service()?;
+        let client = context.clients.email_client().await?;
+        let call = context.caller.with_options(client.emails().send(&email));
         let sent = async {
             let call = Prepared::new(call).asking(question).decide(context).await?;
             // Its time may have passed before somebody decided.
             check_schedule(context, &email).await?;
-            context.send(call, "sending").await
+            context.caller.send(call, "sending").await
         };
         let accepted = sent.await.map_err(|failure| {
             let failure = with_options(failure, &email, has_body);
@@ -105,7 +105,7 @@ impl Send {
             context.out.hint(&format!("track its status: {follow}"));
             return Ok(());
         }
-        context.changes.follow(&accepted.id);
+        context.caller.changes.follow(&accepted.id);
         let id = accepted.id.clone();
         let end = follow(context, &client, &id, Some(accepted)).await;
         end.map_err(|failure| wait_failed(context, &id, failure))
@@ -132,11 +132,11 @@ impl Send {
                 .attachments
                 .push(file.describe(Attachment::from_bytes("", content)));
         }
-        fields::check_addresses(&email).map_err(|(field, problem)| {
+        fields::settle_addresses(&mut email).map_err(|(field, problem)| {
             let mut failure = Failure::input(format!("{field}: {problem}"))
                 .hint("nothing was sent; type the address anew");
             failure.fields = vec![(field, problem)];
-            failure
+            with_options(failure, &email, self.body.is_some())
         })?;
         if self.content.at.is_none() {
             check_schedule(context, &email).await?;
@@ -153,7 +153,7 @@ impl Send {
             return Err(Failure::usage("variables need a template")
                 .hint("name it with --template ID, or remove the variables"));
         }
-        let local_checks = context.checks_limits().await?;
+        let local_checks = context.clients.checks_limits().await?;
         if local_checks {
             if let Some((name, meant)) = fields::misspelled(&email) {
                 let problem = format!("--body: unknown field `{name}`: did you mean `{meant}`?");
@@ -177,7 +177,7 @@ async fn check_schedule(context: &Context, email: &Email) -> Result<(), Failure>
         return Ok(());
     };
     let now = time_options::now(context).await?;
-    let local_checks = context.checks_limits().await?;
+    let local_checks = context.clients.checks_limits().await?;
     time_options::check_schedule(at, &now, local_checks).map_err(|problem| {
         Failure::input(format!("scheduledAt: {problem}"))
             .hint("give a later time, or remove scheduledAt to send now")

@@ -42,7 +42,7 @@ impl Resource for Webhook {
     ]);
 
     async fn client(context: &Context) -> Result<ExtractionClient, Failure> {
-        context.extraction_client().await
+        context.clients.extraction_client().await
     }
 
     fn stream(client: &ExtractionClient) -> Option<ListStream<Self>> {

@@ -46,7 +46,7 @@ impl Session {
         stop: &mut StopSignal,
     ) -> Result<(), Failure> {
         let delete = delete::<W>(context, &self.id);
-        let deleted = context.unless_stopped(stop, delete).await;
+        let deleted = context.caller.unless_stopped(stop, delete).await;
         deleted.map_err(|failure| {
             let id = &self.id;
             let command = context.svc(&format!("{} delete {{}} --yes", W::GROUP), &[id]);
@@ -85,7 +85,7 @@ impl<W: ServiceWebhook> NewSession<W> {
     ) -> Result<Self, Failure> {
         let records = SessionRecords::new(context, service).await?;
         let client = W::client(context).await?;
-        let delete = |id: &str| context.with_options(W::delete(&client, id));
+        let delete = |id: &str| context.caller.with_options(W::delete(&client, id));
 
         let mut left = Vec::new();
         for found in W::search(&Names::new(context, &client), Some(url)).await? {
@@ -100,7 +100,7 @@ impl<W: ServiceWebhook> NewSession<W> {
                 record: Some(record),
             });
         }
-        let create = context.with_options(W::create(&client, url, events));
+        let create = context.caller.with_options(W::create(&client, url, events));
         Ok(Self {
             records,
             left,
@@ -112,12 +112,12 @@ impl<W: ServiceWebhook> NewSession<W> {
     pub(super) async fn start(self, context: &Context) -> Result<Session, Failure> {
         const PROGRESS: &str = "creating the webhook";
         for left in self.left {
-            ended(context.send(left.delete, PROGRESS).await)?;
+            ended(context.caller.send(left.delete, PROGRESS).await)?;
             if let Some(record) = left.record {
                 record.remove();
             }
         }
-        let webhook = context.send(self.create, PROGRESS).await?;
+        let webhook = context.caller.send(self.create, PROGRESS).await?;
         let id = webhook.named().0.clone();
         Ok(Session {
             record: self.records.add(&id).ok(),
@@ -135,7 +135,12 @@ impl<W: ServiceWebhook> Preview for NewSession<W> {
 
 /// Deletes a webhook. One that does not exist any more is not an error.
 async fn delete<W: ServiceWebhook>(context: &Context, id: &str) -> Result<(), Failure> {
-    ended(context.run(W::delete(&W::client(context).await?, id)).await)
+    ended(
+        context
+            .caller
+            .perform(W::delete(&W::client(context).await?, id))
+            .await,
+    )
 }
 
 fn ended(deleted: Result<Deleted, Failure>) -> Result<(), Failure> {
@@ -174,7 +179,7 @@ impl SessionRecords {
             let url = settings.url(service);
             url.map(|url| url.value.clone()).unwrap_or_default()
         } else if settings.variable("SVC_SANDBOX_URL")?.is_some() {
-            context.sandbox().await?.url().to_owned()
+            context.clients.sandbox().await?.url().to_owned()
         } else {
             let dir = std::path::absolute(&settings.sandbox_dir)?;
             dir.display().to_string()

@@ -159,13 +159,20 @@ fn literal(arg: &Arg, value: String) -> Result<String, Failure> {
         .map_or("", |name| name.as_str());
     match value.strip_prefix('@') {
         Some(_) if takes == "TEXT" => Ok(value),
-        Some(_) if takes.starts_with("TEXT|@FILE") => Ok(format!("@{value}")),
+        Some(_) if takes.starts_with("TEXT|@FILE") && !is_file_name(&value) => {
+            Ok(format!("@{value}"))
+        }
         None if value != "-" => Ok(value),
         _ => Err(
             Failure::usage(format!("{}: `@` and `-` name no files here", arg.get_id()))
                 .hint("give the value itself"),
         ),
     }
+}
+
+/// Whether a text is probably meant as the name of a file.
+fn is_file_name(text: &str) -> bool {
+    !text.contains(char::is_whitespace) && text.contains(['.', '/', '\\'])
 }
 
 /// The path of a file below the directory, without symbolic links.

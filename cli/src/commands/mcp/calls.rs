@@ -104,13 +104,11 @@ impl Shared {
             let token = given.get(TOKEN).and_then(Value::as_str);
             return self.send_planned(token.unwrap_or_default()).await;
         }
-        if tool.is_plan() {
-            return self.plan(action, line).await;
-        }
-        self.runner
-            .run(&line)
-            .await
-            .map(|output| self.keep_secret(action, output))
+        let output = match tool.is_plan() {
+            true => self.plan(action, line).await?,
+            false => self.keep_secret(action, self.runner.run(&line).await?),
+        };
+        Ok(output.in_words_of(action))
     }
 
     /// Finds or starts the sandbox, until the end. If this fails, the command that needs it says why.

@@ -4,14 +4,17 @@
 //! stops where the command has shown what it is about to do: `Run::go_on` lets it do that, and a
 //! dropped `Run` ends without it.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::{Cursor, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
+use regex_lite::{Captures, Regex};
 use serde_json::{Deserializer, Value, json};
 use tokio::sync::oneshot::{Receiver, Sender};
 
 use super::arguments::CommandLine;
+use super::table::Action;
 use crate::context::{Context, RunInside};
 use crate::failure::Failure;
 use crate::process::{Approval, Approver, Process, Terminals};
@@ -158,7 +161,36 @@ impl Output {
     pub fn is_error(&self) -> bool {
         self.fields["error"].is_object()
     }
+
+    /// Names the arguments of the action where the command names its options.
+    pub fn in_words_of(mut self, action: &Action) -> Self {
+        let reworded = |text: &mut Value| {
+            let replaced = text.as_str().map(|text| {
+                OPTION.replace_all(text, |found: &Captures<'_>| {
+                    let name = found[1].replace('-', "_");
+                    match action.arguments.iter().any(|it| it.name == name) {
+                        true => name,
+                        false => found[0].to_owned(),
+                    }
+                })
+            });
+            if let Some(Cow::Owned(replaced)) = replaced {
+                *text = replaced.into();
+            }
+        };
+        let fields = &mut self.fields;
+        for place in ["/error/message", "/error/hint"] {
+            fields.pointer_mut(place).into_iter().for_each(reworded);
+        }
+        let notes = fields.get_mut("notes").and_then(Value::as_array_mut);
+        notes.into_iter().flatten().for_each(reworded);
+        self
+    }
 }
+
+/// An option in a sentence.
+static OPTION: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new("--([a-z][a-z-]*)").expect("a valid pattern"));
 
 fn fields(code: u8, stdout: &str, stderr: &str) -> Value {
     let (mut fields, mut lines) = (json!({}), stderr.lines().collect::<Vec<_>>());

@@ -58,6 +58,10 @@ pub async fn until(context: &Context, client: &Client, by: Duration) -> Result<(
         due.extend(page.data.into_iter().filter(|each| *each.at <= end));
         cursor = page.next.filter(|_| !is_last);
         if cursor.is_none() {
+            let shown = context.out.local_time(&end.to_rfc3339());
+            context
+                .out
+                .note(&format!("the clock would move to {shown}"));
             return context.out.list(&due, VIEW, "nothing falls due until then");
         }
     }

@@ -195,7 +195,7 @@ impl Happening {
                     false => recipient,
                 };
                 let email = Email::new(from, [&recipient], subject).text("Sent by svc trigger.");
-                let service = context.email_client().await?;
+                let service = context.clients.email_client().await?;
                 let happens_by_itself = is_outcome || ["sent", "delivered"].contains(&change);
                 let event = (!happens_by_itself).then(|| EmailEvent {
                     detail: ["bounce", "click", "reason"]
@@ -205,7 +205,7 @@ impl Happening {
                     ..EmailEvent::new(change)
                 });
                 Cause::Sent {
-                    email: context.with_options(service.emails().send(&email)),
+                    email: context.caller.with_options(service.emails().send(&email)),
                     recipient,
                     event,
                 }
@@ -232,7 +232,7 @@ impl Happening {
                 recipient,
                 event,
             } => {
-                let sent = context.send(email, "sending").await?;
+                let sent = context.caller.send(email, "sending").await?;
                 (data["emailId"], data["recipient"]) = (sent.id.clone().into(), recipient.into());
                 settle(context, &client).await?;
                 if let Some(event) = event {

@@ -72,6 +72,8 @@ fn hostile_content_is_marked_and_cut_by_every_tool() {
             json!({"action": "create_audience", "name": "News"}),
         )
         .result();
+    let audiences: Value = home.run(&["--sandbox", "audiences", "list"]).json();
+    let audience = audiences[0]["id"].as_str().expect("an ID").to_owned();
     let texts = hostile();
     assert!(texts.len() >= 30);
     for (number, text) in texts.iter().enumerate() {
@@ -90,9 +92,6 @@ fn hostile_content_is_marked_and_cut_by_every_tool() {
         }
         let contact = json!({"email": format!("c{number}@example.test"), "name": text, "metadata": {text.as_str(): text}});
         let body = home.file("contact.json", contact.to_string());
-        let path = "/api/v1/audiences";
-        let audiences: Value = home.run(&["--sandbox", "api", "GET", path]).json();
-        let audience = audiences[0]["id"].as_str().expect("an ID").to_owned();
         let path = format!("/api/v1/audiences/{audience}/contacts");
         let body = format!("@{body}");
         let _: Run = home.run(&["--sandbox", "api", "POST", &path, "--data", &body]);
