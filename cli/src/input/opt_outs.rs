@@ -169,11 +169,12 @@ impl OptOuts {
                 | (About::Subscribed, Kind::No)
                 | (About::OptedOut, Kind::Yes | Kind::Date) => no = no.or(Some(name)),
                 (About::Subscribed, Kind::Yes) | (_, Kind::Subscribed) => yes = yes.or(Some(name)),
-                (About::Status, _) if column.unknown.len() <= FEW => {
+                (About::Status, _) => {
                     let word = text.trim().chars().take(40).collect::<String>();
-                    column.unknown.insert(word);
+                    if column.unknown.len() <= FEW {
+                        column.unknown.insert(word);
+                    }
                 }
-                (About::Status, _) => {}
                 _ => unclear = unclear.or(Some(name)),
             }
         }

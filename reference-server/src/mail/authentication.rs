@@ -74,9 +74,20 @@ pub(crate) fn without_own_results(source: Vec<u8>) -> Vec<u8> {
 /// Whether the identifier before the results contains this server's name, which may be quoted, and
 /// between comments.
 fn names_this_server(value: &[u8]) -> bool {
-    let identifier = value.split(|&byte| byte == b';').next().unwrap_or_default();
+    let (mut depth, mut is_escaped) = (0_usize, false);
+    let identifier = value.iter().take_while(|&&byte| {
+        match byte {
+            _ if std::mem::take(&mut is_escaped) => {}
+            b'\\' => is_escaped = true,
+            b'(' => depth += 1,
+            b')' => depth = depth.saturating_sub(1),
+            b';' => return depth > 0,
+            _ => {}
+        }
+        true
+    });
     let is_name = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-._".contains(byte);
-    let identifier: Vec<u8> = identifier.iter().filter(is_name).copied().collect();
+    let identifier: Vec<u8> = identifier.filter(is_name).copied().collect();
     let identifier = String::from_utf8_lossy(&identifier).to_ascii_lowercase();
     identifier.contains(INBOUND_HOST)
 }
@@ -246,6 +257,7 @@ mod tests {
             "\r\n Inbound.SANDBOX.localhost 1",
             " \"inbound.sandbox\\.localhost\"",
             " (a comment) inbound.sandbox.localhost",
+            " (a;b (c;d) \\);) inbound.sandbox.localhost",
         ] {
             assert!(removed(own), "{own:?}");
         }

@@ -54,6 +54,8 @@ impl<'a> Header<'a> {
             || !self.fields.iter().all(Field::is_valid)
             || SHOWN.iter().any(is_repeated)
             || self.all("From").next().is_none()
+            || has_boundary_with_space(self.head)
+            || has_boundary_with_space(self.body)
     }
 
     /// The fields with this name, in any case.
@@ -90,6 +92,27 @@ pub(crate) fn field_length(source: &[u8]) -> usize {
             return end;
         }
     }
+}
+
+/// Whether a boundary between parts has white space, which a signature of the form `relaxed` does not
+/// protect: with more of it, the boundary is another one, and what was shown is a preamble.
+fn has_boundary_with_space(text: &[u8]) -> bool {
+    let mut end = 0;
+    text.split(|&byte| byte == b'=').any(|piece| {
+        let start = end;
+        end += piece.len() + 1;
+        let name = text[..start.saturating_sub(1)].trim_ascii_end();
+        let is_boundary = name
+            .last_chunk::<8>()
+            .is_some_and(|word| word.eq_ignore_ascii_case(b"boundary"));
+        let quoted = text[start..].trim_ascii_start().strip_prefix(b"\"");
+        let mut inside = quoted
+            .filter(|_| is_boundary)
+            .into_iter()
+            .flatten()
+            .take_while(|byte| **byte != b'"');
+        inside.any(u8::is_ascii_whitespace)
+    })
 }
 
 /// Whether a text contains a CR or an LF that is not part of a CRLF. Mail servers disagree about
@@ -161,7 +184,7 @@ impl<'a> Field<'a> {
         let list = first.and_then(|field| field.value.as_address());
         let addresses = list.iter().flat_map(|list| list.iter());
         addresses
-            .filter_map(|one| Some(one.address()?.to_owned()))
+            .map(|one| one.address().unwrap_or_default().to_owned())
             .collect()
     }
 }
@@ -188,6 +211,7 @@ mod tests {
         for clean in [
             "From: a@b.test\r\n\r\nHello\r\n",
             "From : a@b.test\r\nX:\tGr\u{fc}\u{df}e\r\n there\r\n\r\n\r\n\r\n",
+            "From: a@b.test\r\nContent-Type: multipart/mixed; boundary=\"-=_ab\"; x=\"a b\"\r\n\r\nx",
         ] {
             assert!(!is_ambiguous(clean), "{clean:?}");
         }
@@ -207,6 +231,8 @@ mod tests {
             "From: a@b.test\r\nTwo words: x\r\n\r\nx",
             " folded: x\r\nFrom: a@b.test\r\n\r\nx",
             "Subject: without sender\r\n\r\nx",
+            "From: a@b.test\r\nContent-Type: multipart/mixed; boundary=\"-=_a b\"\r\n\r\nx",
+            "From: a@b.test\r\n\r\nContent-Type: multipart/mixed;\r\n\tBoundary = \"a\tb\"",
         ] {
             assert!(is_ambiguous(ambiguous), "{ambiguous:?}");
         }

@@ -484,6 +484,7 @@ mod tests {
             ("a@test", false),
             ("a@sandbox.test, eve@evil.test", false),
             ("nobody", false),
+            ("\"ceo@bank.test\", a@sandbox.test", false),
         ] {
             let message = format!("From: {from}\r\n\r\nHello\r\n");
             let (resolver, message) = signed_with("d=sandbox.test; h=from", &message);
