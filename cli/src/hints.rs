@@ -23,7 +23,7 @@ pub fn for_sender(mut failure: Failure, context: &Context, sender: &str) -> Fail
         .rsplit('@')
         .next()
         .unwrap_or_default();
-    if failure.code.as_deref() == Some("domain_not_verified") && !domain.is_empty() {
+    if is_unverified(&failure) && !domain.is_empty() {
         failure.hint = Some(verify(context, domain));
     }
     failure
@@ -116,9 +116,7 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
             return Some(hints.join("\n")).filter(|hints| !hints.is_empty());
         }
         Kind::Refused if details.status == Some(409) => return show_conflicting(context),
-        Kind::Refused if details.code.as_deref() == Some("domain_not_verified") => {
-            verify(context, "NAME")
-        }
+        Kind::Refused if is_unverified(details) => verify(context, "NAME"),
         Kind::Refused
             if details
                 .fields
@@ -157,6 +155,13 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+/// Whether a refusal says that the domain of a sender is not verified.
+fn is_unverified(details: &Details) -> bool {
+    let text = details.message.to_lowercase();
+    details.code.as_deref() == Some("domain_not_verified")
+        || text.contains("domain") && text.contains("not verified")
 }
 
 /// Whether a 404 is the service's own: it has a code, or names the kind of what was not found, and not a

@@ -4,7 +4,8 @@
 //! - an [`Endpoint`](endpoint::Endpoint) for each request, from which follow the route, its
 //!   OpenAPI description and the call of the client;
 //! - the types of the query, of the body and of the response;
-//! - the methods of the [`Client`](client::Client).
+//! - the methods of the [`Client`](client::Client), which `requests!` writes for requests without query and
+//!   body.
 //!
 //! Nothing here, and nothing in these modules, needs the server: a program can use the client alone.
 
@@ -13,7 +14,7 @@ pub(crate) mod endpoint;
 #[cfg(feature = "server")]
 pub(crate) mod query;
 
-pub(crate) use client::{Client, Error, Request};
+pub(crate) use client::{Client, Error, Request, requests};
 pub(crate) use endpoint::{
     ACCEPTED, CREATED, Cursor, DELETE, Declaration, Endpoint, GET, NoQuery, POST, PUT, Page,
     Subject, is_nothing,

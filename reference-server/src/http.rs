@@ -19,7 +19,7 @@ pub(crate) mod rows;
 pub(crate) mod speak;
 mod unknown;
 
-pub(crate) use call::{Call, Data};
+pub(crate) use call::Call;
 pub(crate) use control::ControlCall;
 pub(crate) use error::ApiError;
 pub(crate) use idempotency::IdempotencyKey;

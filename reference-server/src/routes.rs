@@ -12,6 +12,7 @@ use svc_sdk::Operation as O;
 use crate::audiences::audience_rows::Audience;
 use crate::audiences::{audience_api, audience_wire};
 use crate::clock::{clock_api, clock_wire};
+use crate::contacts::contact_rows::Contact;
 use crate::contacts::{contact_api, contact_wire};
 use crate::deliveries::{delivery_api, delivery_wire};
 use crate::domains::domain_rows::Domain;
@@ -21,7 +22,7 @@ use crate::extractions::{extraction_api, extraction_wire};
 use crate::faults::fault_api;
 use crate::faults::fault_wire::{self, Fault};
 use crate::http::route::{Route, Routes};
-use crate::http::rows;
+use crate::http::{Call, rows};
 use crate::inbound::{inbound_api, inbound_wire};
 use crate::keys::key_api;
 use crate::keys::key_wire::{self, Key};
@@ -78,12 +79,20 @@ fn services(r: &mut Routes) {
         "Create an audience",
         audience_api::create,
     );
-    r.documented(O::AudiencesList, "List the audiences", audience_api::list);
-    r.documented(O::AudiencesGet, "Get an audience", audience_api::get);
+    r.documented(
+        O::AudiencesList,
+        "List the audiences",
+        rows::list::<Audience, Call>,
+    );
+    r.documented(
+        O::AudiencesGet,
+        "Get an audience",
+        rows::get::<Audience, Call>,
+    );
     r.documented(
         O::AudiencesDelete,
         "Delete an audience",
-        audience_api::delete,
+        rows::delete::<Audience, Call>,
     );
 
     r.tag("Contacts");
@@ -100,10 +109,18 @@ fn services(r: &mut Routes) {
     );
     list.query = contact_api::describe_page;
     r.documented(O::ContactsUpdate, "Update a contact", contact_api::update);
-    r.documented(O::ContactsDelete, "Delete a contact", contact_api::delete);
+    r.documented(
+        O::ContactsDelete,
+        "Delete a contact",
+        rows::delete::<Contact, Call>,
+    );
 
     r.tag("Domains");
-    r.documented(O::DomainsList, "List the sending domains", domain_api::list);
+    r.documented(
+        O::DomainsList,
+        "List the sending domains",
+        rows::list::<Domain, Call>,
+    );
     r.documented(O::DomainsCreate, "Add a sending domain", domain_api::create)
         .errors = &[Code::Conflict];
     r.documented(
@@ -164,14 +181,14 @@ fn sandbox(r: &mut Routes) {
 
     r.tag("Sandbox keys");
     r.control(key_wire::CREATE, key_api::create);
-    r.control(key_wire::LIST, rows::list::<Key>);
+    r.control(key_wire::LIST, rows::list::<Key, _>);
     r.control(key_wire::REVOKE, key_api::revoke);
 
     r.tag("Sandbox templates");
     r.control(template_wire::LIST, template_api::list);
     r.control(template_wire::PUT_TEMPLATE, template_api::put);
-    r.control(template_wire::TEMPLATE, rows::get::<Template>);
-    r.control(template_wire::REMOVE, rows::delete::<Template>);
+    r.control(template_wire::TEMPLATE, rows::get::<Template, _>);
+    r.control(template_wire::REMOVE, rows::delete::<Template, _>);
     r.control(template_wire::RENDER, template_api::render);
     r.control(template_wire::HTML_CHECK, template_api::html_check);
 
@@ -195,7 +212,7 @@ fn sandbox(r: &mut Routes) {
     r.control(message_wire::WAIT, message_api::wait);
     r.control(message_wire::MESSAGE, message_api::get);
     r.control(message_wire::DELETE_ALL, message_api::delete_all);
-    r.control(message_wire::DELETE_ONE, rows::delete::<MessageSummary>);
+    r.control(message_wire::DELETE_ONE, rows::delete::<MessageSummary, _>);
     r.control(message_wire::RAW, message_api::raw);
     r.control(message_wire::HTML, message_api::html);
     r.control(message_wire::HTML_CHECK, message_api::html_check);
@@ -225,7 +242,7 @@ fn sandbox(r: &mut Routes) {
     r.control(notification_wire::WAIT, notification_api::wait);
 
     r.tag("Sandbox webhooks");
-    r.control(webhook_wire::LIST, rows::list::<Webhook>);
+    r.control(webhook_wire::LIST, rows::list::<Webhook, _>);
 
     r.tag("Sandbox deliveries");
     r.control(delivery_wire::LIST, delivery_api::list);
@@ -233,9 +250,9 @@ fn sandbox(r: &mut Routes) {
     r.control(delivery_wire::REPLAY, delivery_api::replay);
 
     r.tag("Sandbox faults");
-    r.control(fault_wire::LIST, rows::list::<Fault>);
+    r.control(fault_wire::LIST, rows::list::<Fault, _>);
     r.control(fault_wire::ADD, fault_api::add).errors = &[Code::Conflict];
     r.control(fault_wire::CLEAR, fault_api::clear);
-    r.control(fault_wire::FAULT, rows::get::<Fault>);
-    r.control(fault_wire::REMOVE, rows::delete::<Fault>);
+    r.control(fault_wire::FAULT, rows::get::<Fault, _>);
+    r.control(fault_wire::REMOVE, rows::delete::<Fault, _>);
 }

@@ -20,6 +20,7 @@ mod open;
 mod organization;
 mod readers;
 pub(crate) mod rows;
+mod search;
 mod threads;
 mod tx;
 mod writer;

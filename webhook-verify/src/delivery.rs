@@ -52,12 +52,12 @@ impl Delivery {
     /// event only if the body names none and `is_fallback` is set.
     pub(crate) fn parse(
         signature: &Signature,
-        body: Bytes,
+        body: &Bytes,
         matched_secret: usize,
         header: Option<&str>,
         is_fallback: bool,
     ) -> Result<Self, Rejection> {
-        let envelope = Envelope::parse(&body)?;
+        let envelope = Envelope::parse(body)?;
         let signed = envelope.event();
         // What verifies is a delivery, whatever it says.
         let fallback = header.filter(|_| is_fallback).unwrap_or_default();
@@ -69,7 +69,7 @@ impl Delivery {
             None => format!("{service}:tag:{}", signature.hex()),
         };
         let other_event = header.filter(|value| *value != event).map(Into::into);
-        let delivery = Self::new(service, event, key.into(), &envelope, &body);
+        let delivery = Self::new(service, event, key.into(), &envelope, body);
         Ok(Self {
             other_event,
             matched_secret: Some(matched_secret),
@@ -185,7 +185,7 @@ impl Delivery {
     /// [`JsonError`] if `data` does not deserialize into `T`.
     pub fn data<'a, T: Deserialize<'a>>(&'a self) -> Result<T, JsonError> {
         let data = self.data_of(self.readable());
-        serde_json::from_str(data).map_err(JsonError::new)
+        serde_json::from_str(data).map_err(JsonError)
     }
 
     /// The JSON text of the `data` field exactly as received, or `null` if there is none.
@@ -209,7 +209,7 @@ impl Delivery {
     ///
     /// [`JsonError`] if the body does not deserialize into `T`.
     pub fn json<'a, T: Deserialize<'a>>(&'a self) -> Result<T, JsonError> {
-        serde_json::from_slice(self.readable()).map_err(JsonError::new)
+        serde_json::from_slice(self.readable()).map_err(JsonError)
     }
 
     /// The exact bytes of the body.

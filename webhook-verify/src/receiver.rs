@@ -203,9 +203,13 @@ impl Receiver {
             let body = read().await?;
             let matched = verifier.verify_bytes(&signature, &body)?;
             let header = self.event_header_value(&signature, &head);
-            let is_fallback = self.event_header.is_some();
-            let delivery =
-                Delivery::parse(&signature, body, matched, header.as_deref(), is_fallback)?;
+            let delivery = Delivery::parse(
+                &signature,
+                &body,
+                matched,
+                header.as_deref(),
+                self.event_header.is_some(),
+            )?;
             let delivery = self.check_age(delivery)?;
             Ok(match tenant {
                 Some(tenant) => delivery.with_tenant(tenant.into()),

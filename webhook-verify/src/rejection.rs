@@ -90,8 +90,7 @@ impl Rejection {
 
     /// The value of the response's `Retry-After` header, in seconds. Only a 503 response has one.
     pub fn retry_after(&self) -> Option<u64> {
-        const SECONDS: u64 = 5;
-        (self.status() == 503).then_some(SECONDS)
+        (self.status() == 503).then_some(5)
     }
 }
 
@@ -100,13 +99,9 @@ impl Rejection {
 /// `Display` and `Debug` give the position of the error and nothing of the content.
 #[derive(thiserror::Error)]
 #[error("the JSON does not fit the type (line {}, column {})", .0.line(), .0.column())]
-pub struct JsonError(serde_json::Error);
+pub struct JsonError(pub(crate) serde_json::Error);
 
 impl JsonError {
-    pub(crate) fn new(error: serde_json::Error) -> Self {
-        Self(error)
-    }
-
     /// The `serde_json` error. It **may quote the content**, so do not log it.
     pub fn detail(&self) -> &serde_json::Error {
         &self.0

@@ -235,8 +235,14 @@ mod sealed {
 #[derive(Clone)]
 pub(crate) struct HmacKey(Hmac<Sha256>);
 
+impl From<Secret> for HmacKey {
+    fn from(secret: Secret) -> Self {
+        Self::new(&secret)
+    }
+}
+
 impl HmacKey {
-    pub(crate) fn new(secret: &Secret) -> Self {
+    fn new(secret: &Secret) -> Self {
         let key = Hmac::new_from_slice(secret.as_bytes());
         Self(key.expect("HMAC accepts keys of any length"))
     }

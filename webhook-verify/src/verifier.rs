@@ -53,12 +53,12 @@ struct Keys([Vec<HmacKey>; 2]);
 impl Verifier {
     /// Verifies deliveries of the email service.
     pub fn email(secret: Secret) -> Self {
-        Self::from_keys(Keys([vec![HmacKey::new(&secret)], Vec::new()]))
+        Self::from_keys(Keys([vec![secret.into()], Vec::new()]))
     }
 
     /// Verifies deliveries of the extraction service.
     pub fn extraction(secret: Secret) -> Self {
-        Self::from_keys(Keys([Vec::new(), vec![HmacKey::new(&secret)]]))
+        Self::from_keys(Keys([Vec::new(), vec![secret.into()]]))
     }
 
     /// Verifies deliveries of one service with several secrets, the newest first.
@@ -110,7 +110,7 @@ impl Verifier {
         newest_first: impl IntoIterator<Item = Secret>,
     ) -> Result<(), SecretError> {
         let secrets = newest_first.into_iter().take(MAX_SECRETS + 1);
-        let new: Vec<HmacKey> = secrets.map(|secret| HmacKey::new(&secret)).collect();
+        let new: Vec<HmacKey> = secrets.map(Into::into).collect();
         if new.is_empty() {
             return Err(SecretError::NoSecrets);
         }
@@ -164,7 +164,7 @@ impl Verifier {
     ) -> Result<Delivery, Rejection> {
         let body = body.into();
         let matched_secret = self.verify_bytes(signature, &body)?;
-        Delivery::parse(signature, body, matched_secret, None, false)
+        Delivery::parse(signature, &body, matched_secret, None, false)
     }
 
     /// Verifies a body that need not be a delivery, without copying it. Returns the index of the

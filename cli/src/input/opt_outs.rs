@@ -162,18 +162,19 @@ impl OptOuts {
             column.see(&text, kind);
             self.is_told |= about == About::Subscribed && text != NULL;
             match (about, kind) {
-                (About::Other | About::Ignored, _) => {}
+                (About::Other | About::Ignored, _)
+                | (About::OptedOut, Kind::No | Kind::Subscribed) => {}
                 (_, Kind::Nothing) => is_blank |= about == About::Subscribed,
                 (_, Kind::OptedOut)
                 | (About::Subscribed, Kind::No)
                 | (About::OptedOut, Kind::Yes | Kind::Date) => no = no.or(Some(name)),
-                (About::OptedOut, Kind::No | Kind::Subscribed) => {}
                 (About::Subscribed, Kind::Yes) | (_, Kind::Subscribed) => yes = yes.or(Some(name)),
-                (About::Status, _) if column.unknown.len() <= FEW => {
+                (About::Status, _) => {
                     let word = text.trim().chars().take(40).collect::<String>();
-                    column.unknown.insert(word);
+                    if column.unknown.len() <= FEW {
+                        column.unknown.insert(word);
+                    }
                 }
-                (About::Status, _) => {}
                 _ => unclear = unclear.or(Some(name)),
             }
         }

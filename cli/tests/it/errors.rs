@@ -91,6 +91,7 @@ fn a_hint_blames_what_the_text_is_about() {
         assert!(run.code == 6 && message.contains(sender), "{run:?}");
         let hint = error["hint"].as_str().unwrap_or_default();
         assert!(!hint.contains("key") && !hint.contains("scope"), "{hint}");
+        assert!(hint.contains("svc domains verify b.test"), "{hint}");
     }
 }
 

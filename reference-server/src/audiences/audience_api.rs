@@ -16,31 +16,7 @@ pub(crate) struct New {
 }
 
 pub(crate) async fn create(call: Call<New>) -> Result<Reply<Audience>> {
-    let name = required_name(call.read().await?.name)?;
+    let name = required_name(call.body().await?.name)?;
     call.create(move |tx, _, organization| audience_rows::insert(tx, organization, name, None))
         .await
-}
-
-pub(crate) async fn list(call: Call) -> Result<Reply<Vec<Audience>>> {
-    call.reply(call.data.list().await?)
-}
-
-pub(crate) async fn get(call: Call) -> Result<Reply<Audience>> {
-    let id = call.id();
-    call.reply(
-        call.data
-            .read(move |reader, of| reader.get(&id, of))
-            .await?,
-    )
-}
-
-/// Deletes an audience with its contacts
-/// (`docs/undocumented/services.md#audience-deletion`).
-pub(crate) async fn delete(call: Call) -> Result<Reply<()>> {
-    let id = call.id();
-    call.reply(
-        call.data
-            .write(move |tx, _, of| tx.delete::<Audience>(&id, of))
-            .await?,
-    )
 }

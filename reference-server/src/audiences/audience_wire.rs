@@ -2,19 +2,15 @@
 
 use svc_sdk::email::Audience;
 
-use crate::control::{Client, Cursor, Endpoint, Page, Request};
+use crate::control::{Cursor, Endpoint, Page, requests};
 
 // A seed file may give an audience any ID.
-pub(crate) const LIST: Endpoint<(), Page<Audience>> = Endpoint::list(
-    "sandboxAudiencesList",
-    "/_sandbox/audiences",
-    "List the audiences",
-    Cursor::Text,
-);
-
-impl Client {
+requests! {
     /// Lists the audiences as the email service has them, oldest first.
-    pub fn audiences(&self) -> Request<Page<Audience>> {
-        self.call(&LIST, &[])
-    }
+    LIST: fn audiences() -> Page<Audience> = Endpoint::list(
+        "sandboxAudiencesList",
+        "/_sandbox/audiences",
+        "List the audiences",
+        Cursor::Text,
+    );
 }

@@ -11,11 +11,11 @@ use crate::jobs::{Command, job_rows};
 use crate::model::{Code, Failure, Result, time};
 
 pub(crate) async fn get(call: ControlCall) -> Result<Clock> {
-    call.data.app.engine.send(Command::State).await
+    call.app.engine.send(Command::State).await
 }
 
 pub(crate) async fn set(call: ControlCall<ClockChange>) -> Result<Clock> {
-    let (app, change) = (&call.data.app, &call.body);
+    let (app, change) = (&call.app, &call.body);
     let command = match (change.freeze, &change.advance, change.resume, change.real) {
         (Some(true), None, None, None) => Command::Freeze,
         (None, Some(duration), None, None) => {
@@ -40,7 +40,7 @@ pub(crate) async fn set(call: ControlCall<ClockChange>) -> Result<Clock> {
 /// Waits until nothing is in progress and nothing is due. Returns 408 after `timeout`, in real time.
 pub(crate) async fn settle(call: ControlCall<Settle>) -> Result<Clock> {
     let timeout = timeout(call.body.timeout.as_deref(), SETTLE_TIMEOUT)?;
-    let settled = call.data.app.engine.send(Command::Settle);
+    let settled = call.app.engine.send(Command::Settle);
     match tokio::time::timeout(timeout, settled).await {
         Ok(clock) => clock,
         Err(_) => {
@@ -55,11 +55,11 @@ pub(crate) async fn settle(call: ControlCall<Settle>) -> Result<Clock> {
 
 /// Lists what is due, earliest first.
 pub(crate) async fn due(call: ControlCall) -> Result<Page<Due>> {
-    let (limit, app) = (call.limit, Arc::clone(&call.data.app));
+    let (limit, app) = (call.limit, Arc::clone(&call.app));
     let offset = call.cursor.as_deref().unwrap_or("0").parse::<u32>();
     let invalid = |_| Failure::field("cursor", "must be the `next` value of the previous page");
     let offset = offset.map_err(invalid)?;
-    let found = call.data.read(move |reader, organization| {
+    let found = call.read(move |reader, organization| {
         let (now, has_relay) = (app.clock.now(), app.relay.is_some());
         job_rows::upcoming(reader, organization, now, has_relay, limit + 1, offset)
     });
@@ -70,8 +70,6 @@ pub(crate) async fn due(call: ControlCall) -> Result<Page<Due>> {
 /// Runs what is due later about one subject now.
 pub(crate) async fn run(call: ControlCall) -> Result<()> {
     let id = call.id();
-    let run = call
-        .data
-        .write(move |tx, _, of| job_rows::hasten(tx, of, &id));
+    let run = call.write(move |tx, _, of| job_rows::hasten(tx, of, &id));
     run.await
 }

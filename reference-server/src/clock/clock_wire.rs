@@ -9,12 +9,31 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::control::{Client, Cursor, Endpoint, GET, POST, Page, Request};
+use crate::control::{Client, Cursor, Endpoint, GET, POST, Page, Request, requests};
 use crate::model::time::duration_text;
 use crate::model::{Timestamp, schema};
 
-pub(crate) const CLOCK: Endpoint<(), Clock> =
-    Endpoint::new(GET, "sandboxClockGet", "/_sandbox/clock", "Get the clock").of_server();
+requests! {
+    /// Returns the state of the clock, which all organizations of the server share.
+    CLOCK: fn clock() -> Clock = Endpoint::new(GET, "sandboxClockGet", "/_sandbox/clock", "Get the clock").of_server();
+
+    /// Lists what an organization has due, earliest first.
+    DUE: fn due() -> Page<Due> = Endpoint::list(
+        "sandboxDueList",
+        "/_sandbox/due",
+        "List what is due next",
+        Cursor::Text,
+    );
+
+    /// Runs what is due later about an email, a message or a delivery now.
+    RUN: fn run_due(id) -> () = Endpoint::new(
+        POST,
+        "sandboxDueRun",
+        "/_sandbox/due/{id}/run",
+        "Run what is due later about an email, a message or a delivery now",
+    );
+}
+
 pub(crate) const CHANGE: Endpoint<ClockChange, Clock> = Endpoint::new(
     POST,
     "sandboxClockChange",
@@ -32,19 +51,6 @@ pub(crate) const SETTLE: Endpoint<Settle, Clock> = Endpoint::new(
 .of_server()
 .optional_body()
 .changes_nothing();
-
-pub(crate) const DUE: Endpoint<(), Page<Due>> = Endpoint::list(
-    "sandboxDueList",
-    "/_sandbox/due",
-    "List what is due next",
-    Cursor::Text,
-);
-pub(crate) const RUN: Endpoint<(), ()> = Endpoint::new(
-    POST,
-    "sandboxDueRun",
-    "/_sandbox/due/{id}/run",
-    "Run what is due later about an email, a message or a delivery now",
-);
 
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -108,21 +114,6 @@ pub struct Due {
 const MAX_ADVANCE: Duration = Duration::from_secs(600);
 
 impl Client {
-    /// Returns the state of the clock, which all organizations of the server share.
-    pub fn clock(&self) -> Request<Clock> {
-        self.call(&CLOCK, &[])
-    }
-
-    /// Lists what an organization has due, earliest first.
-    pub fn due(&self) -> Request<Page<Due>> {
-        self.call(&DUE, &[])
-    }
-
-    /// Runs what is due later about an email, a message or a delivery now.
-    pub fn run_due(&self, id: &str) -> Request<()> {
-        self.call(&RUN, &[id])
-    }
-
     /// Freezes the clock.
     pub fn freeze(&self) -> Request<Clock> {
         self.change(&ClockChange {

@@ -44,10 +44,9 @@ pub(crate) struct Update {
 
 pub(crate) async fn create(call: Call<New>) -> Result<Reply<Contact>> {
     let (audience, wanted) = (call.id(), call.id());
-    call.data
-        .read(move |reader, of| reader.get::<Audience>(&wanted, of))
+    call.read(move |reader, of| reader.get::<Audience>(&wanted, of))
         .await?;
-    let new = call.read().await?;
+    let new = call.body().await?;
     let email = new
         .email
         .ok_or_else(|| Failure::field("email", "is required"))?;
@@ -67,10 +66,10 @@ pub(crate) async fn create(call: Call<New>) -> Result<Reply<Contact>> {
     create.await
 }
 
-pub(crate) async fn list(call: Call) -> Result<Reply<ContactPage>> {
+pub(crate) async fn list(call: Call) -> Result<ContactPage> {
     let (audience, first) = (call.id(), first(call.dialect()));
-    let page = read_page(&call.input.query(), first);
-    let found = call.data.read(move |reader, organization| {
+    let page = read_page(&call.query(), first);
+    let found = call.read(move |reader, organization| {
         // Check for 404 before 422 (`docs/undocumented/README.md#order-of-checks`).
         reader.get::<Audience>(&audience, organization)?;
         let (page, page_size) = page?;
@@ -84,19 +83,19 @@ pub(crate) async fn list(call: Call) -> Result<Reply<ContactPage>> {
             total_pages: (total + page_size - 1) / page_size,
         })
     });
-    call.reply(found.await?)
+    found.await
 }
 
-pub(crate) async fn update(call: Call<Update>) -> Result<Reply<Contact>> {
-    let (id, update) = (call.id(), call.read().await);
-    let updated = call.data.write(move |tx, _, organization| {
+pub(crate) async fn update(call: Call<Update>) -> Result<Contact> {
+    let (id, update) = (call.id(), call.body().await);
+    let updated = call.write(move |tx, _, organization| {
         let mut contact = tx.reader().get(&id, organization)?;
         if update?.apply(&mut contact)? {
             tx.update(organization, &mut contact)?;
         }
         Ok(contact)
     });
-    call.reply(updated.await?)
+    updated.await
 }
 
 impl Update {
@@ -131,15 +130,6 @@ impl Update {
         check_size(contact.name.as_deref(), &contact.metadata, &contact.topics)?;
         Ok(*contact != before)
     }
-}
-
-pub(crate) async fn delete(call: Call) -> Result<Reply<()>> {
-    let id = call.id();
-    call.reply(
-        call.data
-            .write(move |tx, _, of| tx.delete::<Contact>(&id, of))
-            .await?,
-    )
 }
 
 /// Deserializes a field that is present, even as null. With `default`, an absent field is
@@ -220,9 +210,9 @@ fn first(dialect: &Dialect) -> i64 {
 
 /// Lists one page of the contacts of an audience, oldest first.
 pub(crate) async fn list_all(call: ControlCall) -> Result<Reply<Page<Contact>>> {
-    let (audience, limit) = (call.id(), call.limit);
+    let (audience, limit) = (call.input.id(), call.limit);
     let cursor = call.cursor.unwrap_or_default();
-    let found = call.data.read(move |reader, organization| {
+    let found = call.input.read(move |reader, organization| {
         reader.get::<Audience>(&audience, organization)?;
         contact_rows::list(reader, &audience, &cursor, limit as i64 + 1, 0)
     });

@@ -2,18 +2,14 @@
 
 use svc_sdk::email::Contact;
 
-use crate::control::{Client, Cursor, Endpoint, Page, Request};
+use crate::control::{Cursor, Endpoint, Page, requests};
 
-pub(crate) const LIST: Endpoint<(), Page<Contact>> = Endpoint::list(
-    "sandboxAudiencesListContacts",
-    "/_sandbox/audiences/{id}/contacts",
-    "List the contacts of an audience",
-    Cursor::Id,
-);
-
-impl Client {
+requests! {
     /// Lists the contacts of an audience, oldest first.
-    pub fn contacts(&self, audience: &str) -> Request<Page<Contact>> {
-        self.call(&LIST, &[audience])
-    }
+    LIST: fn contacts(audience) -> Page<Contact> = Endpoint::list(
+        "sandboxAudiencesListContacts",
+        "/_sandbox/audiences/{id}/contacts",
+        "List the contacts of an audience",
+        Cursor::Id,
+    );
 }

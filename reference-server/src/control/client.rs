@@ -130,6 +130,27 @@ impl Client {
     }
 }
 
+/// Declares requests without query and body: for each, its endpoint and the method of the client, which
+/// takes the parameters of the path.
+macro_rules! requests {
+    ($(
+        $(#[$doc:meta])*
+        $endpoint:ident: fn $method:ident($($parameter:ident),*) -> $reply:ty = $declared:expr;
+    )*) => {
+        $(pub(crate) const $endpoint: $crate::control::endpoint::Endpoint<(), $reply> = $declared;)*
+
+        impl $crate::control::client::Client {
+            $(
+                $(#[$doc])*
+                pub fn $method(&self, $($parameter: &str),*) -> $crate::control::client::Request<$reply> {
+                    self.call(&$endpoint, &[$($parameter),*])
+                }
+            )*
+        }
+    };
+}
+pub(crate) use requests;
+
 /// The fields that are set.
 fn fields(object: &impl Serialize) -> Map<String, Value> {
     let Value::Object(mut fields) = json!(object) else {

@@ -32,6 +32,13 @@ impl Position {
         position.ok_or_else(invalid).map(Some)
     }
 
+    pub(crate) fn time(self) -> Option<Millis> {
+        match self {
+            Self::Time(time) => Some(time),
+            Self::Uuid(_) => None,
+        }
+    }
+
     /// The ID with this prefix, if it is not a time.
     pub(crate) fn id(&self, prefix: &str) -> Option<String> {
         match self {

@@ -15,13 +15,13 @@ const MAX_ATTEMPTS: i64 = 100;
 /// Lists deliveries, newest first, without request and response bodies.
 pub(crate) async fn list(call: ControlCall<(), DeliveryFilter>) -> Result<Page<Delivery>> {
     let ControlCall {
-        data,
+        input,
         query,
         limit,
         cursor,
         ..
     } = call;
-    let page = data.read(move |reader, organization| {
+    let page = input.read(move |reader, organization| {
         let found = delivery_rows::list(reader, organization, &query, limit, cursor.as_deref())?;
         let mut page = Page::of(found, limit, |last| last.id.clone());
         delivery_rows::add_attempts(reader, &mut page.data)?;
@@ -33,12 +33,11 @@ pub(crate) async fn list(call: ControlCall<(), DeliveryFilter>) -> Result<Page<D
 pub(crate) async fn get(call: ControlCall) -> Result<Delivery> {
     let id = call.id();
     let size = call
-        .data
         .read(move |reader, _| delivery_rows::body_size(reader, &id))
         .await?;
     memory::reserve_response(size).await;
     let id = call.id();
-    let found = call.data.read(move |reader, organization| {
+    let found = call.read(move |reader, organization| {
         let found = delivery_rows::find(reader, &id, organization)?;
         let body = delivery_rows::body(reader, &id)?;
         Ok(Delivery {
@@ -53,7 +52,7 @@ pub(crate) async fn get(call: ControlCall) -> Result<Delivery> {
 /// Makes one more attempt, with the same ID and body, and with the current URL and secret.
 pub(crate) async fn replay(call: ControlCall) -> Result<Delivery> {
     let id = call.id();
-    let replayed = call.data.write(move |tx, _, organization| {
+    let replayed = call.write(move |tx, _, organization| {
         let delivery = delivery_rows::find(tx.reader(), &id, organization)?;
         let conflict = |message: &str| Err(Failure::new(Code::Conflict, message));
         if delivery.state == State::Pending {

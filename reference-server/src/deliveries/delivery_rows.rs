@@ -7,7 +7,7 @@ use svc_sdk::Service;
 use crate::deliveries::delivery_wire::DeliveryFilter;
 pub(crate) use crate::deliveries::delivery_wire::{Attempt, Delivery, State};
 use crate::jobs::{Job, Queue, job_rows};
-use crate::model::{Failure, MAX_SEARCHED, Millis, Result, Terms, id};
+use crate::model::{Failure, MAX_SEARCHED, Millis, Result, id};
 use crate::notifications::notification_wire::Notification;
 use crate::store::{Json, Reader, Tx, json};
 use crate::webhooks::webhook_wire::Webhook;
@@ -245,46 +245,27 @@ pub(crate) fn list(
     };
     let sql = format!(
         "{SELECT} WHERE {of_webhook} AND organization = ?1 AND id < ?2
-         AND (?4 IS NULL OR event = ?4) AND (?5 IS NULL OR state = ?5) ORDER BY id DESC LIMIT ?6"
+         AND (?4 IS NULL OR event = ?4) AND (?5 IS NULL OR state = ?5)
+         AND (?6 IS NULL
+              OR id > coalesce((SELECT id FROM delivery WHERE organization = ?1
+                                ORDER BY id DESC LIMIT 1 OFFSET ?7), '')
+                 AND has_terms(?6, id, webhook, event, state, email, data ->> 'recipient',
+                               data ->> 'subject'))
+         ORDER BY id DESC LIMIT ?8"
     );
     let cursor = cursor.unwrap_or(PAST_EVERY_ID);
-    let (state, wanted) = (state.map(State::as_str), limit + 1);
-    let terms = search.as_deref().map(Terms::new);
-    let rows = if terms.is_some() {
-        MAX_SEARCHED
-    } else {
-        wanted
-    } as i64;
-    let mut found = reader.all(
-        &sql,
-        (organization, cursor, webhook, event, state, rows),
-        read,
-    )?;
-    if let Some(terms) = terms {
-        found.retain(|delivery| {
-            let Delivery {
-                id,
-                webhook,
-                event,
-                email_id,
-                recipient,
-                subject,
-                state,
-                ..
-            } = delivery;
-            let about = [email_id, recipient, subject]
-                .into_iter()
-                .flatten()
-                .map(String::as_str);
-            terms.are_in(
-                [id, webhook, event, state.as_str()]
-                    .into_iter()
-                    .chain(about),
-            )
-        });
-        found.truncate(wanted);
-    }
-    Ok(found)
+    let (state, wanted) = (state.map(State::as_str), limit as i64 + 1);
+    let values = (
+        organization,
+        cursor,
+        webhook,
+        event,
+        state,
+        search,
+        MAX_SEARCHED as i64,
+        wanted,
+    );
+    reader.all(&sql, values, read)
 }
 
 pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Delivery> {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::control::{ACCEPTED, Client, Cursor, Endpoint, GET, POST, Page, Request};
+use crate::control::{ACCEPTED, Client, Cursor, Endpoint, GET, POST, Page, Request, requests};
 use crate::model::Timestamp;
 
 pub(crate) const LIST: Endpoint<(), Page<Delivery>, DeliveryFilter> = Endpoint::list(
@@ -16,19 +16,25 @@ pub(crate) const LIST: Endpoint<(), Page<Delivery>, DeliveryFilter> = Endpoint::
     "List webhook deliveries",
     Cursor::Id,
 );
-pub(crate) const DELIVERY: Endpoint<(), Delivery> = Endpoint::new(
-    GET,
-    "sandboxDeliveriesGet",
-    "/_sandbox/deliveries/{id}",
-    "Get a delivery",
-);
-pub(crate) const REPLAY: Endpoint<(), Delivery> = Endpoint::new(
-    POST,
-    "sandboxDeliveriesReplay",
-    "/_sandbox/deliveries/{id}/replay",
-    "Replay a delivery: one more attempt with the same event ID and the current secret",
-)
-.responds(ACCEPTED);
+
+requests! {
+    /// Returns a delivery with its body and the responses to its attempts.
+    DELIVERY: fn delivery(id) -> Delivery = Endpoint::new(
+        GET,
+        "sandboxDeliveriesGet",
+        "/_sandbox/deliveries/{id}",
+        "Get a delivery",
+    );
+
+    /// Makes one more attempt of a delivery, with the same event ID and the current secret.
+    REPLAY: fn replay_delivery(id) -> Delivery = Endpoint::new(
+        POST,
+        "sandboxDeliveriesReplay",
+        "/_sandbox/deliveries/{id}/replay",
+        "Replay a delivery: one more attempt with the same event ID and the current secret",
+    )
+    .responds(ACCEPTED);
+}
 
 /// Which deliveries to list.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -142,15 +148,5 @@ impl Client {
     /// Lists the webhook deliveries with their attempts, newest first.
     pub fn deliveries(&self, filter: &DeliveryFilter) -> Request<Page<Delivery>> {
         self.select(&LIST, &[], filter)
-    }
-
-    /// Returns a delivery with its body and the responses to its attempts.
-    pub fn delivery(&self, id: &str) -> Request<Delivery> {
-        self.call(&DELIVERY, &[id])
-    }
-
-    /// Makes one more attempt of a delivery, with the same event ID and the current secret.
-    pub fn replay_delivery(&self, id: &str) -> Request<Delivery> {
-        self.call(&REPLAY, &[id])
     }
 }

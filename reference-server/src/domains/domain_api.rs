@@ -32,61 +32,55 @@ pub(crate) struct Deleted {
 }
 
 pub(crate) async fn create(call: Call<New>) -> Result<Reply<Domain>> {
-    let name = required_name(call.read().await?.name)?;
+    let name = required_name(call.body().await?.name)?;
     let name = parse_name("name", &name)?;
-    let exposed = call.data.app.settings.is_exposed();
+    let exposed = call.app.settings.is_exposed();
     let is_reserved = is_reserved(name.as_str());
     let key = heavy::run(move || dkim::new_key(is_reserved, exposed)).await?;
     call.create(move |tx, _, organization| insert(tx, organization, name.as_str(), &key))
         .await
 }
 
-pub(crate) async fn list(call: Call) -> Result<Reply<Vec<Domain>>> {
-    call.reply(call.data.list().await?)
-}
-
 /// Checks the four DNS records. A flag can change back to `false`
 /// (`docs/undocumented/services.md#repeated-verification`).
-pub(crate) async fn verify(call: Call) -> Result<Reply<Domain>> {
+pub(crate) async fn verify(call: Call) -> Result<Domain> {
     let (id, wanted) = (call.id(), call.id());
     let found = call
-        .data
         .read(move |reader, of| reader.get::<Domain>(&wanted, of))
         .await?;
-    let checks = dns::check(&call.data.app.resolver, &found.records).await;
+    let checks = dns::check(&call.app.resolver, &found.records).await;
     let passed = |kind| {
         checks
             .iter()
             .any(|check| check.kind == kind && check.passed)
     };
     let flags = Flags::of(passed);
-    let domain = call.data.write(move |tx, _, organization| {
+    let domain = call.write(move |tx, _, organization| {
         let mut domain: Domain = tx.reader().get(&id, organization)?;
         domain_rows::set_flags(tx, organization, &mut domain, flags)?;
         domain.checks = Some(checks);
         Ok(domain)
     });
-    call.reply(domain.await?)
+    domain.await
 }
 
 /// Deletes a domain with its DKIM key, its mailboxes and their messages
 /// (`docs/undocumented/services.md#mailboxes`). Published DNS records stay, because
 /// they belong to the owner of the domain.
-pub(crate) async fn delete(call: Call) -> Result<Reply<Deleted>> {
+pub(crate) async fn delete(call: Call) -> Result<Deleted> {
     let id = call.id();
-    call.data
-        .write(move |tx, _, of| tx.delete::<Domain>(&id, of))
+    call.write(move |tx, _, of| tx.delete::<Domain>(&id, of))
         .await?;
-    call.reply(Deleted { ok: true })
+    Ok(Deleted { ok: true })
 }
 
 pub(crate) async fn publish(call: ControlCall<Publish>) -> Result<Published> {
-    let domain = domain_param(&call.input);
+    let domain = domain_param(&call);
     let kinds = call
         .body
         .records
         .unwrap_or_else(|| RecordKind::ALL.to_vec());
-    let published = call.data.write(move |tx, app, organization| {
+    let published = call.input.write(move |tx, app, organization| {
         let domain = domain_rows::find_named(tx.reader(), &domain, organization)?;
         if !is_reserved(&domain.name) {
             let message = "is not a name under .test, .example, .invalid or .localhost; \
@@ -104,15 +98,15 @@ pub(crate) async fn publish(call: ControlCall<Publish>) -> Result<Published> {
 }
 
 pub(crate) async fn withdraw(call: ControlCall) -> Result<()> {
-    let kind: Option<RecordKind> = match call.input.param("record") {
+    let kind: Option<RecordKind> = match call.param("record") {
         "" => None,
         text => {
             let unknown = |_| Failure::field("record", "must be one of mx, spf, dkim, dmarc");
             Some(text.parse().map_err(unknown)?)
         }
     };
-    let domain = domain_param(&call.input);
-    let withdrawn = call.data.write(move |tx, app, organization| {
+    let domain = domain_param(&call);
+    let withdrawn = call.write(move |tx, app, organization| {
         let named = domain_rows::domain_of_records(tx.reader(), &domain)?;
         // The domain itself may already be deleted.
         if !domain_rows::delete_records(tx, organization, &domain, kind)? {

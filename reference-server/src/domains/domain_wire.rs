@@ -4,15 +4,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use svc_sdk::email::Domain;
 
-use crate::control::{Client, Cursor, DELETE, Endpoint, POST, Page, Request};
+use crate::control::{Client, Cursor, DELETE, Endpoint, POST, Page, Request, requests};
 use crate::model::{Record, RecordKind};
 
-pub(crate) const DOMAINS: Endpoint<(), Page<Domain>> = Endpoint::list(
-    "sandboxDomainsList",
-    "/_sandbox/domains",
-    "List the sending domains",
-    Cursor::Id,
-);
+requests! {
+    /// Lists the sending domains as the email service has them, oldest first.
+    DOMAINS: fn domains() -> Page<Domain> = Endpoint::list(
+        "sandboxDomainsList",
+        "/_sandbox/domains",
+        "List the sending domains",
+        Cursor::Id,
+    );
+}
 
 pub(crate) const PUBLISH: Endpoint<Publish, Published> = Endpoint::new(
     POST,
@@ -51,11 +54,6 @@ pub struct Published {
 }
 
 impl Client {
-    /// Lists the sending domains as the email service has them, oldest first.
-    pub fn domains(&self) -> Request<Page<Domain>> {
-        self.call(&DOMAINS, &[])
-    }
-
     /// Publishes the records of a sending domain, given by name or ID, in the built-in DNS zone:
     /// these kinds, or all if there are none.
     pub fn publish_dns(&self, domain: &str, kinds: &[RecordKind]) -> Request<Published> {

@@ -22,7 +22,7 @@ use crate::emails::email_wire::{
 };
 use crate::http::input::{check_syntax, object};
 use crate::http::request_log::RequestId;
-use crate::http::{Call, ControlCall, Data, Reply, call, memory};
+use crate::http::{Call, ControlCall, Input, Reply, call, memory};
 use crate::jobs::{Job, Queue, job_rows};
 use crate::mail::preview::preview;
 use crate::mail::template;
@@ -39,14 +39,14 @@ use crate::webhooks::webhook_rows;
 use crate::webhooks::webhook_wire::Webhook;
 
 pub(crate) async fn send(call: Call<NewEmail>) -> Result<Reply<EmailSummary>> {
-    let (new, size) = (call.read().await?, call.input.bytes()?.len());
-    let app = Arc::clone(&call.data.app);
+    let (new, size) = (call.body().await?, call.bytes()?.len());
+    let app = Arc::clone(&call.app);
     let check = move || new.check(&app.settings.dialect);
     let mut checked = heavy::run_on(size, check).await?;
     if let Some(stored) = call.repeated().await? {
         return Ok(stored);
     }
-    apply_template(&call.data, &mut checked).await?;
+    apply_template(&call, &mut checked).await?;
     let mut origin = Origin::of(&call);
     let create = call.create(move |tx, app, _| {
         let tracking = origin.tracking(tx)?;
@@ -64,11 +64,11 @@ pub(crate) async fn send(call: Call<NewEmail>) -> Result<Reply<EmailSummary>> {
 
 /// Renders the template of the email into each part that the request does not contain
 /// (`docs/undocumented/services.md#templates`).
-pub(crate) async fn apply_template(data: &Data, checked: &mut Checked) -> Result<()> {
+async fn apply_template(call: &Input, checked: &mut Checked) -> Result<()> {
     let Some(id) = checked.email.template_id.clone() else {
         return Ok(());
     };
-    let found = data.read(move |reader, of| reader.row(&id, of));
+    let found = call.read(move |reader, of| reader.row(&id, of));
     let Some(Template { html, text, .. }) = found.await? else {
         return Err(Failure::field("templateId", "no such template"));
     };
@@ -82,7 +82,7 @@ pub(crate) async fn apply_template(data: &Data, checked: &mut Checked) -> Result
             template::render_part("text", text.as_deref(), &variables)?,
         ))
     };
-    let permit = data.app.templates.permit().await;
+    let permit = call.app.templates.permit().await;
     let (html, text) = template::run(permit, render).await?;
     let content = &mut checked.content;
     content.html = content.html.take().or(html);
@@ -104,11 +104,11 @@ pub(crate) struct Origin {
 
 impl Origin {
     pub(crate) fn of<B>(call: &Call<B>) -> Self {
-        let request = call.input.parts.extensions.get::<RequestId>();
+        let request = call.parts.extensions.get::<RequestId>();
         Self {
-            organization: call.data.organization,
+            organization: call.organization,
             request: request.map(|RequestId(id)| id.clone()),
-            base_url: call.data.app.base_url_for(call.input.header(HOST)),
+            base_url: call.app.base_url_for(call.header(HOST)),
             verified: None,
         }
     }
@@ -191,13 +191,11 @@ pub(crate) struct EmailInFull {
     recipients: Vec<RecipientState>,
 }
 
-pub(crate) async fn get(call: Call) -> Result<Reply<EmailInFull>> {
+pub(crate) async fn get(call: Call) -> Result<EmailInFull> {
     let (id, read) = (call.id(), call.id());
-    let size = call
-        .data
-        .read(move |reader, _| email_rows::content_size(reader, &read));
+    let size = call.read(move |reader, _| email_rows::content_size(reader, &read));
     memory::reserve_response(size.await?).await;
-    let found = call.data.read(move |reader, organization| {
+    let found = call.read(move |reader, organization| {
         let email = find(reader, organization, &id)?;
         let content = email_rows::content(reader, &id, false)?;
         Ok(EmailInFull {
@@ -206,7 +204,7 @@ pub(crate) async fn get(call: Call) -> Result<Reply<EmailInFull>> {
             recipients: email.recipients,
         })
     });
-    call.reply(found.await?)
+    found.await
 }
 
 fn find(reader: Reader<'_>, organization: i64, id: &str) -> Result<StoredEmail> {
@@ -281,15 +279,15 @@ enum BatchResult {
 }
 
 pub(crate) async fn send_batch(call: Call<NewBatch>) -> Result<Reply<BatchResults>> {
-    let (app, bytes) = (Arc::clone(&call.data.app), call.input.json_bytes()?);
+    let (app, bytes) = (Arc::clone(&call.app), call.json_bytes()?);
     let parse_batch = move || parse_batch(&bytes, &app.settings.dialect);
-    let mut checked = heavy::run_on(call.input.bytes()?.len(), parse_batch).await?;
+    let mut checked = heavy::run_on(call.bytes()?.len(), parse_batch).await?;
     if let Some(stored) = call.repeated().await? {
         return Ok(stored);
     }
     for email in &mut checked {
         let Ok(checked) = email else { continue };
-        if let Err(error) = apply_template(&call.data, checked).await {
+        if let Err(error) = apply_template(&call, checked).await {
             *email = Err(error);
         }
     }
@@ -381,7 +379,7 @@ fn parse_email(bytes: &[u8], email: &RawValue, dialect: &Dialect) -> Result<Resu
 /// Lists one page of the matching emails, newest first.
 pub(crate) async fn list(call: ControlCall<(), EmailFilter>) -> Result<Page<EmailSummary>> {
     let ControlCall {
-        data,
+        input,
         query,
         limit,
         cursor,
@@ -390,7 +388,7 @@ pub(crate) async fn list(call: ControlCall<(), EmailFilter>) -> Result<Page<Emai
     let read = move |reader: Reader<'_>, of| {
         email_rows::list(reader, of, &query, limit, cursor.as_deref())
     };
-    Ok(Page::of(data.read(read).await?, limit, |last| {
+    Ok(Page::of(input.read(read).await?, limit, |last| {
         last.id.clone()
     }))
 }
@@ -400,8 +398,8 @@ const MAX_DELIVERIES: i64 = 100;
 
 /// Returns what happened to an email.
 pub(crate) async fn story(call: ControlCall) -> Result<EmailStory> {
-    let (id, app) = (call.id(), Arc::clone(&call.data.app));
-    let story = call.data.read(move |reader, organization| {
+    let (id, app) = (call.id(), Arc::clone(&call.app));
+    let story = call.read(move |reader, organization| {
         let email = find_here(reader, organization, &id)?;
         let deliveries = delivery_rows::of_email(reader, &id, MAX_DELIVERIES)?;
         Ok(EmailStory {
@@ -506,7 +504,7 @@ fn timeline(email: &StoredEmail) -> Vec<EmailChange> {
 /// Makes a scheduled email due now.
 pub(crate) async fn send_now(call: ControlCall) -> Result<EmailSummary> {
     let id = call.id();
-    let email = call.data.write(move |tx, _, organization| {
+    let email = call.write(move |tx, _, organization| {
         let email = find_here(tx.reader(), organization, &id)?;
         if email.status != Status::Queued {
             let status = email.status.as_str();
@@ -531,7 +529,7 @@ const MAX_DETAIL: usize = 16 * 1024;
 
 /// Simulates an event of an email, such as a bounce, and delivers it to webhooks.
 pub(crate) async fn simulate(call: ControlCall<EmailEvent>) -> Result<EmailSummary> {
-    let (id, event) = (call.id(), call.body);
+    let (id, event) = (call.input.id(), call.body);
     let names = "must be delivered, bounced, complained, failed, opened or clicked";
     let change = event
         .event
@@ -552,7 +550,7 @@ pub(crate) async fn simulate(call: ControlCall<EmailEvent>) -> Result<EmailSumma
         MAX_LEVELS,
         "levels",
     )?;
-    let email = call.data.write(move |tx, app, organization| {
+    let email = call.input.write(move |tx, app, organization| {
         let mut email = find_here(tx.reader(), organization, &id)?;
         let is_affected = |state: &RecipientState| match &event.recipient {
             Some(address) => state.address.eq_ignore_ascii_case(address),

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::control::{Client, Cursor, Endpoint, GET, POST, Page, Request};
+use crate::control::{Client, Cursor, Endpoint, GET, POST, Page, Request, requests};
 use crate::deliveries::delivery_wire::Delivery;
 use crate::messages::message_wire::MessageSummary;
 use crate::model::{Change, RecipientState, Status, Timestamp, schema};
@@ -19,23 +19,31 @@ pub(crate) const LIST: Endpoint<(), Page<EmailSummary>, EmailFilter> = Endpoint:
     "List the emails in every status",
     Cursor::Id,
 );
-pub(crate) const STORY: Endpoint<(), EmailStory> = Endpoint::new(
-    GET,
-    "sandboxEmailsGetStory",
-    "/_sandbox/emails/{id}/story",
-    "Get what happened to an email",
-);
+
+requests! {
+    /// Returns what happened to an email: its request, its changes, its messages, and its
+    /// deliveries with their attempts.
+    STORY: fn email_story(id) -> EmailStory = Endpoint::new(
+        GET,
+        "sandboxEmailsGetStory",
+        "/_sandbox/emails/{id}/story",
+        "Get what happened to an email",
+    );
+
+    /// Sends a scheduled email now.
+    SEND: fn send_email_now(id) -> EmailSummary = Endpoint::new(
+        POST,
+        "sandboxEmailsSend",
+        "/_sandbox/emails/{id}/send",
+        "Send a scheduled email now",
+    );
+}
+
 pub(crate) const EVENT: Endpoint<EmailEvent, EmailSummary> = Endpoint::new(
     POST,
     "sandboxEmailsSimulateEvents",
     "/_sandbox/emails/{id}/events",
     "Simulate an event of an email",
-);
-pub(crate) const SEND: Endpoint<(), EmailSummary> = Endpoint::new(
-    POST,
-    "sandboxEmailsSend",
-    "/_sandbox/emails/{id}/send",
-    "Send a scheduled email now",
 );
 
 /// Which emails to list.
@@ -184,17 +192,6 @@ impl Client {
     /// Lists the emails in every status, newest first.
     pub fn emails(&self, filter: &EmailFilter) -> Request<Page<EmailSummary>> {
         self.select(&LIST, &[], filter)
-    }
-
-    /// Returns what happened to an email: its request, its changes, its messages, and its
-    /// deliveries with their attempts.
-    pub fn email_story(&self, id: &str) -> Request<EmailStory> {
-        self.call(&STORY, &[id])
-    }
-
-    /// Sends a scheduled email now.
-    pub fn send_email_now(&self, id: &str) -> Request<EmailSummary> {
-        self.call(&SEND, &[id])
     }
 
     /// Makes an event of an email happen, and notifies the webhooks.

@@ -19,9 +19,9 @@ pub(crate) async fn simulate(call: ControlCall<NewExtraction>) -> Result<Extract
         let message = format!("must be one of {}", Event::names(Service::Extraction));
         return Err(Failure::field("event", message));
     };
-    let dialect = &call.data.app.settings.dialect;
+    let dialect = &call.input.app.settings.dialect;
     let data = data.map_or_else(|| default_data(event, dialect), Value::Object);
-    let finished = call.data.write(move |tx, _, organization| {
+    let finished = call.input.write(move |tx, _, organization| {
         let data = |_: &mut Tx<'_>| Data::of(&data);
         let deliveries = emit(tx, organization, event, About::default(), data)?;
         let id = deliveries

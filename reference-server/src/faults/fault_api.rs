@@ -29,7 +29,7 @@ pub(crate) async fn add(call: ControlCall<NewFault>) -> Result<Fault> {
         ..call.body
     };
     new.check()?;
-    let added = call.data.write(move |tx, app, organization| {
+    let added = call.input.write(move |tx, app, organization| {
         let app = Arc::clone(app);
         tx.after_commit(move || app.has_faults.store(true, Ordering::SeqCst));
         fault_rows::add(tx, organization, new)
@@ -39,8 +39,7 @@ pub(crate) async fn add(call: ControlCall<NewFault>) -> Result<Fault> {
 
 /// Removes all faults of the organization.
 pub(crate) async fn clear(call: ControlCall) -> Result<()> {
-    call.data
-        .write(|tx, _, organization| fault_rows::clear(tx, organization))
+    call.write(|tx, _, organization| fault_rows::clear(tx, organization))
         .await
 }
 

@@ -23,7 +23,7 @@ impl Row for Fault {
 
 impl NewFault {
     /// Whether it affects the next one that it matches, after so many of them.
-    pub(crate) fn is_turn(&self, before: i64) -> bool {
+    fn is_turn(&self, before: i64) -> bool {
         let share = self.share.unwrap_or(1.0);
         // So that three tenths are 3 of 10.
         let affected = |count: i64| (count as f64 * share + 1e-9).floor();

@@ -8,16 +8,44 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use svc_sdk::Operation;
 
-use crate::control::{CREATED, Client, DELETE, Endpoint, GET, POST, Request};
+use crate::control::{CREATED, Client, DELETE, Endpoint, GET, POST, Request, requests};
 use crate::model::integer::integer;
 use crate::model::{Timestamp, schema};
 
-pub(crate) const LIST: Endpoint<(), Vec<Fault>> = Endpoint::new(
-    GET,
-    "sandboxFaultsList",
-    "/_sandbox/faults",
-    "List the faults",
-);
+requests! {
+    /// Lists the faults with the requests that they affected.
+    LIST: fn faults() -> Vec<Fault> = Endpoint::new(
+        GET,
+        "sandboxFaultsList",
+        "/_sandbox/faults",
+        "List the faults",
+    );
+
+    /// Returns a fault with the requests that it affected.
+    FAULT: fn fault(id) -> Fault = Endpoint::new(
+        GET,
+        "sandboxFaultsGet",
+        "/_sandbox/faults/{id}",
+        "Get a fault",
+    );
+
+    /// Removes a fault.
+    REMOVE: fn remove_fault(id) -> () = Endpoint::new(
+        DELETE,
+        "sandboxFaultsRemove",
+        "/_sandbox/faults/{id}",
+        "Remove a fault",
+    );
+
+    /// Removes all faults.
+    CLEAR: fn clear_faults() -> () = Endpoint::new(
+        DELETE,
+        "sandboxFaultsClear",
+        "/_sandbox/faults",
+        "Clear the faults",
+    );
+}
+
 pub(crate) const ADD: Endpoint<NewFault, Fault> = Endpoint::new(
     POST,
     "sandboxFaultsAdd",
@@ -25,24 +53,6 @@ pub(crate) const ADD: Endpoint<NewFault, Fault> = Endpoint::new(
     "Add a fault that affects the next matching requests",
 )
 .responds(CREATED);
-pub(crate) const CLEAR: Endpoint<(), ()> = Endpoint::new(
-    DELETE,
-    "sandboxFaultsClear",
-    "/_sandbox/faults",
-    "Clear the faults",
-);
-pub(crate) const FAULT: Endpoint<(), Fault> = Endpoint::new(
-    GET,
-    "sandboxFaultsGet",
-    "/_sandbox/faults/{id}",
-    "Get a fault",
-);
-pub(crate) const REMOVE: Endpoint<(), ()> = Endpoint::new(
-    DELETE,
-    "sandboxFaultsRemove",
-    "/_sandbox/faults/{id}",
-    "Remove a fault",
-);
 
 /// What affects which requests, or with `smtp` which SMTP sessions. At least one of `status`, `latency`,
 /// `drop` and `greylist` is required; `body` and `headers` go only with `status`, and of the values of
@@ -232,25 +242,5 @@ impl Client {
     /// Adds a fault, which affects the next matching requests.
     pub fn add_fault(&self, fault: &NewFault) -> Request<Fault> {
         self.send(&ADD, &[], fault)
-    }
-
-    /// Lists the faults with the requests that they affected.
-    pub fn faults(&self) -> Request<Vec<Fault>> {
-        self.call(&LIST, &[])
-    }
-
-    /// Returns a fault with the requests that it affected.
-    pub fn fault(&self, id: &str) -> Request<Fault> {
-        self.call(&FAULT, &[id])
-    }
-
-    /// Removes a fault.
-    pub fn remove_fault(&self, id: &str) -> Request<()> {
-        self.call(&REMOVE, &[id])
-    }
-
-    /// Removes all faults.
-    pub fn clear_faults(&self) -> Request<()> {
-        self.call(&CLEAR, &[])
     }
 }

@@ -2,7 +2,7 @@
 //! organization.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::ops::Deref;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -19,7 +19,6 @@ use serde_json::{Value, json};
 use crate::app::Shared;
 use crate::control::query::{timeout, uuid};
 use crate::control::{Cursor, Declaration, Endpoint, NoQuery, Subject, is_nothing};
-use crate::http::call::Data;
 use crate::http::input::{Input, object};
 use crate::http::response::Reply;
 use crate::model::{Failure, Result, schema, typed};
@@ -29,7 +28,6 @@ use crate::store::{NO_ORGANIZATION, SANDBOX, find_named};
 /// A request to the control interface that may use it, and that is well-formed.
 pub(crate) struct ControlCall<B = (), Q = NoQuery> {
     pub(crate) input: Input,
-    pub(crate) data: Data,
     pub(crate) query: Q,
     /// The maximum number of results of a list, and the cursor.
     pub(crate) limit: usize,
@@ -41,14 +39,16 @@ pub(crate) struct ControlCall<B = (), Q = NoQuery> {
     pub(crate) source: Option<Bytes>,
 }
 
-impl<B, Q> ControlCall<B, Q> {
-    pub(crate) fn id(&self) -> String {
-        self.input.id()
+impl<B, Q> Deref for ControlCall<B, Q> {
+    type Target = Input;
+
+    fn deref(&self) -> &Input {
+        &self.input
     }
 }
 
 impl<B: DeserializeOwned + Send + 'static, Q: DeserializeOwned> ControlCall<B, Q> {
-    pub(super) async fn receive<R>(input: Input, endpoint: &Endpoint<B, R, Q>) -> Result<Self> {
+    pub(super) async fn receive<R>(mut input: Input, endpoint: &Endpoint<B, R, Q>) -> Result<Self> {
         let mut parameters = parameters(&input)?;
         let in_query = parameters.remove("organization");
         let (limit, cursor) = match endpoint.declared.cursor {
@@ -89,17 +89,12 @@ impl<B: DeserializeOwned + Send + 'static, Q: DeserializeOwned> ControlCall<B, Q
             return Err(Failure::field("organization", message));
         }
         let named = in_body.or(in_query);
-        let organization = match (endpoint.declared.subject, &named) {
+        input.organization = match (endpoint.declared.subject, &named) {
             (Subject::Server, _) | (Subject::OrganizationOrServer, None) => NO_ORGANIZATION,
             _ => find_organization(&input.app, named).await?,
         };
-        let data = Data {
-            app: Arc::clone(&input.app),
-            organization,
-        };
         Ok(Self {
             input,
-            data,
             query,
             limit,
             cursor,

@@ -18,8 +18,8 @@ pub(crate) struct IdempotencyKey(Option<Request>);
 
 impl IdempotencyKey {
     /// Reads the `Idempotency-Key` header.
-    pub(crate) fn read(operation: Operation, organization: i64, input: &Input) -> Result<Self> {
-        let ignored = input.app.settings.dialect.is(Point::Idempotency, "ignored");
+    pub(crate) fn read(operation: Operation, input: &Input) -> Result<Self> {
+        let ignored = input.dialect().is(Point::Idempotency, "ignored");
         let mut keys = input.parts.headers.get_all("idempotency-key").iter();
         let Some(key) = keys.next().filter(|_| !ignored) else {
             return Ok(Self(None));
@@ -41,7 +41,7 @@ impl IdempotencyKey {
             .chain_update(input.bytes()?)
             .finalize();
         Ok(Self(Some(Request {
-            organization,
+            organization: input.organization,
             service: operation.service(),
             key: key.to_owned(),
             fingerprint: fingerprint.into(),

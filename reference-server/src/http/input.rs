@@ -1,10 +1,11 @@
-//! [`Input`]: the path parameters, query, headers and body of a request, and how a JSON body is
-//! parsed. `Input::receive` reads the body within the limits of size and time, and reserves memory
+//! [`Input`]: the organization, path parameters, query, headers and body of a request, and how a JSON
+//! body is parsed. `Input::receive` reads the body within the limits of size and time, and reserves memory
 //! for what has arrived. An error of the body is kept until a handler asks for the body, because a
 //! 404 comes first. `object` parses JSON and names the field that is wrong. No error repeats a
 //! value, which is the user's content.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody as _};
@@ -15,17 +16,21 @@ use http::request::Parts;
 use http_body_util::BodyExt as _;
 use serde::Deserialize;
 use serde_json::Value;
+use svc_sdk::Dialect;
 use tokio::time::{Instant, timeout_at};
 use tower_http::timeout::{TimeoutBody, TimeoutError};
 
 use crate::app::Shared;
-use crate::http::speak::translate_query;
+use crate::http::speak::read_query;
 use crate::model::{Code, Failure, Result, typed};
 use crate::runtime::memory::{REQUESTS, Reserved, SMALL};
 use crate::settings::Limits;
+use crate::store::{NO_ORGANIZATION, Reader, Tx};
 
 pub(crate) struct Input {
     pub(crate) app: Shared,
+    /// The organization that the request is about, or [`NO_ORGANIZATION`] if it is about the server.
+    pub(crate) organization: i64,
     pub(crate) parts: Parts,
     params: Vec<(String, String)>,
     /// An error of the body counts only once the handler asks for it: it follows a 404
@@ -49,11 +54,40 @@ impl Input {
         };
         Self {
             app,
+            organization: NO_ORGANIZATION,
             parts,
             params,
             body,
             _memory: memory,
         }
+    }
+
+    pub(crate) fn dialect(&self) -> &Dialect {
+        &self.app.settings.dialect
+    }
+
+    /// Reads data of the organization.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(Reader<'_>, i64) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let organization = self.organization;
+        self.app
+            .store
+            .read(move |reader| read(reader, organization))
+            .await
+    }
+
+    /// Changes data of the organization.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        write: impl FnOnce(&mut Tx<'_>, &Shared, i64) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (app, organization) = (Arc::clone(&self.app), self.organization);
+        self.app
+            .store
+            .write(move |tx| write(tx, &app, organization))
+            .await
     }
 
     /// A path parameter, decoded.
@@ -76,12 +110,7 @@ impl Input {
 
     /// The query parameters. For a repeated parameter, the last value wins.
     pub(crate) fn query(&self) -> HashMap<String, String> {
-        let query = self.parts.uri.query().unwrap_or_default();
-        let mut query = url::form_urlencoded::parse(query.as_bytes())
-            .into_owned()
-            .collect();
-        translate_query(&self.app.settings.dialect, &mut query);
-        query
+        read_query(self.dialect(), &self.parts.uri)
     }
 
     /// The raw body.

@@ -30,7 +30,7 @@ use crate::net::accept;
 use crate::settings::Below;
 
 /// A request for a lease counts as a lease, not as a request in progress.
-pub(crate) const LEASE_PATH: &str = "/_sandbox/lease";
+const LEASE_PATH: &str = "/_sandbox/lease";
 
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 

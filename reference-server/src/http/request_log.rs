@@ -19,7 +19,7 @@ use crate::store::lock;
 const MAX_REQUESTS: usize = 10_000;
 const MAX_BYTES: usize = 32 << 20;
 /// How much of a body is kept, in bytes.
-pub(crate) const MAX_BODY: usize = 4 << 10;
+const MAX_BODY: usize = 4 << 10;
 /// How much of a path and of a header is kept, in characters.
 const MAX_TEXT: usize = 1024;
 

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::response::IntoResponse as _;
 use futures_util::future::BoxFuture;
 use http::{Response, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -16,7 +15,7 @@ use crate::control::{Declaration, Endpoint, is_nothing};
 use crate::http::call::Call;
 use crate::http::control::{ControlCall, Returns, describe, describe_query};
 use crate::http::input::Input;
-use crate::http::response::Reply;
+use crate::http::response::success;
 use crate::model::key::Key;
 use crate::model::{Code, Result};
 
@@ -62,12 +61,13 @@ impl Routes {
     where
         B: JsonSchema + 'static,
         F: Fn(Call<B>) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Reply<T>>> + Send + 'static,
-        T: JsonSchema + 'static,
+        Fut: Future<Output = Result<T>> + Send + 'static,
+        T: Returns<T>,
     {
         let handler: Boxed<(Arc<Key>, Input)> = Box::new(move |(key, input)| {
+            let status = success(operation, input.dialect());
             let reply = handler(Call::new(operation, key, input));
-            Box::pin(async move { reply.await.map(Reply::into_response) })
+            Box::pin(async move { reply.await?.respond(status) })
         });
         // The operation table has only methods that HTTP defines.
         let method = operation.method().as_str().parse().unwrap_or_default();
@@ -78,7 +78,7 @@ impl Routes {
             errors: &[],
             query: |_| Vec::new(),
             body: describe::<B>,
-            reply: describe::<T>,
+            reply: T::describe,
         })
     }
 

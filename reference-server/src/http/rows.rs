@@ -1,15 +1,21 @@
-//! Rows of a table, as they are.
+//! Rows of a table, as they are: handlers of both kinds of calls.
+
+use std::ops::Deref;
 
 use http::StatusCode;
 
 use crate::control::Page;
-use crate::http::{ControlCall, Reply};
+use crate::http::{ControlCall, Input, Reply};
 use crate::model::Result;
 use crate::store::{Reader, Row};
 
 /// Lists them, oldest first.
-pub(crate) async fn list<R: Row + Send + 'static>(call: ControlCall) -> Result<Vec<R>> {
-    call.data.list().await
+pub(crate) async fn list<R, C>(call: C) -> Result<Vec<R>>
+where
+    R: Row + Send + 'static,
+    C: Deref<Target = Input>,
+{
+    call.read(|reader, of| reader.list(of)).await
 }
 
 /// Lists one page of them, oldest first.
@@ -19,21 +25,27 @@ pub(crate) async fn page<R: Row + Send + 'static>(
 ) -> Result<Reply<Page<R>>> {
     let (limit, cursor) = (call.limit, call.cursor.unwrap_or_default());
     let read = move |reader: Reader<'_>, of| reader.page(of, &cursor, limit as i64 + 1);
-    let found: Vec<R> = call.data.read(read).await?;
+    let found: Vec<R> = call.input.read(read).await?;
     Reply::json(
         StatusCode::OK,
         &Page::of(found, limit, |last| id(last).to_owned()),
     )
 }
 
-pub(crate) async fn get<R: Row + Send + 'static>(call: ControlCall) -> Result<R> {
+pub(crate) async fn get<R, C>(call: C) -> Result<R>
+where
+    R: Row + Send + 'static,
+    C: Deref<Target = Input>,
+{
     let id = call.id();
-    call.data.read(move |reader, of| reader.get(&id, of)).await
+    call.read(move |reader, of| reader.get(&id, of)).await
 }
 
-pub(crate) async fn delete<R: Row + 'static>(call: ControlCall) -> Result<()> {
+pub(crate) async fn delete<R, C>(call: C) -> Result<()>
+where
+    R: Row + 'static,
+    C: Deref<Target = Input>,
+{
     let id = call.id();
-    call.data
-        .write(move |tx, _, of| tx.delete::<R>(&id, of))
-        .await
+    call.write(move |tx, _, of| tx.delete::<R>(&id, of)).await
 }

@@ -18,50 +18,36 @@ use crate::http::error::ApiError;
 use crate::http::response::write_error;
 use crate::model::error::{Code, Failure};
 
-/// What was asked for, as far as the form of the response depends on it.
-pub(crate) struct Asked {
-    pub(crate) operation: Operation,
-    pub(crate) uri: Uri,
-    pub(crate) query: HashMap<String, String>,
-}
-
-impl Asked {
-    pub(crate) fn of(app: &App, operation: Operation, parts: &http::request::Parts) -> Self {
-        let query = parts.uri.query().unwrap_or_default();
-        let query = url::form_urlencoded::parse(query.as_bytes());
-        let mut query = query.into_owned().collect();
-        translate_query(&app.settings.dialect, &mut query);
-        Self {
-            operation,
-            uri: parts.uri.clone(),
-            query,
-        }
-    }
-}
-
 type Fields = Map<String, Value>;
 
 /// Items of a page of a list whose reference names no pages.
 const DEFAULT_PAGE_SIZE: usize = 20;
 
-/// Translates a cursor of the dialect into the documented number of a page.
-pub(crate) fn translate_query(dialect: &Dialect, query: &mut HashMap<String, String>) {
+/// Reads a query, and translates a cursor of the dialect into the documented number of a page.
+pub(crate) fn read_query(dialect: &Dialect, uri: &Uri) -> HashMap<String, String> {
+    let query = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    let mut query: HashMap<_, _> = query.into_owned().collect();
     if !dialect.is(Point::ListPages, "cursor") {
-        return;
+        return query;
     }
     let cursor = query.remove(dialect.choice(Point::CursorParam));
     if let Some(page) = cursor.and_then(|cursor| Some(cursor.strip_prefix("cur_")?.to_owned())) {
         query.insert("page".to_owned(), page);
     }
+    query
 }
 
-/// Gives a response the form of the dialect.
-pub(crate) async fn speak(app: &App, asked: &Asked, response: Response<Body>) -> Response<Body> {
+/// Gives the response to a request of an operation the form of the dialect.
+pub(crate) async fn speak(
+    app: &App,
+    operation: Operation,
+    uri: &Uri,
+    response: Response<Body>,
+) -> Response<Body> {
     let dialect = &app.settings.dialect;
-    let path = asked.uri.path();
-    let error = response.extensions().get::<Failure>();
-    let lacks_scope = error.is_some_and(|error| error.code() == Code::InsufficientScope);
-    let mut response = write_error(app, path, response);
+    let error = response.extensions().get::<ApiError>();
+    let lacks_scope = error.is_some_and(|error| error.0.code() == Code::InsufficientScope);
+    let mut response = write_error(app, uri.path(), response);
     if lacks_scope && dialect.is(Point::ScopeStatus, "401") {
         *response.status_mut() = StatusCode::UNAUTHORIZED;
     }
@@ -80,7 +66,7 @@ pub(crate) async fn speak(app: &App, asked: &Asked, response: Response<Body>) ->
     let Ok(value) = serde_json::from_slice::<Value>(&bytes) else {
         return Response::from_parts(parts, bytes.into());
     };
-    if asked.operation == Operation::EmailsCancel {
+    if operation == Operation::EmailsCancel {
         match dialect.choice(Point::CancelAnswer) {
             "empty" => return with_body(parts, Vec::new()),
             "text" => {
@@ -94,14 +80,15 @@ pub(crate) async fn speak(app: &App, asked: &Asked, response: Response<Body>) ->
     }
     let mut speaker = Speaker {
         dialect,
-        asked,
+        operation,
+        uri,
         parts,
     };
     let Some(mut value) = speaker.shape(value) else {
         let error = ApiError(Failure::not_found("page")).into_response();
-        return Box::pin(speak(app, asked, error)).await;
+        return Box::pin(speak(app, operation, uri, error)).await;
     };
-    if asked.operation.service() == Service::Email {
+    if operation.service() == Service::Email {
         respell(dialect, &mut value);
     }
     let body = serde_json::to_vec(&value).unwrap_or_default();
@@ -218,7 +205,8 @@ fn filled(form: &Value, values: &Value) -> Value {
 /// A success that is brought into form.
 struct Speaker<'a> {
     dialect: &'a Dialect,
-    asked: &'a Asked,
+    operation: Operation,
+    uri: &'a Uri,
     parts: Parts,
 }
 
@@ -226,7 +214,7 @@ impl Speaker<'_> {
     /// `None` if there is no such page.
     fn shape(&mut self, value: Value) -> Option<Value> {
         use Operation as O;
-        Some(match (self.asked.operation, value) {
+        Some(match (self.operation, value) {
             (
                 O::AudiencesList | O::DomainsList | O::WebhooksList | O::ExtractionWebhooksList,
                 Value::Array(items),
@@ -250,7 +238,7 @@ impl Speaker<'_> {
     /// One resource, in what the dialect puts around it.
     fn resource(&mut self, mut fields: Fields) -> Value {
         use Operation as O;
-        let operation = self.asked.operation;
+        let operation = self.operation;
         let kind = operation.name().rsplit('.').nth(1).unwrap_or_default();
         let kind = kind.trim_end_matches('s');
         if operation == O::EmailsCancel && self.dialect.is(Point::CancelAnswer, "id") {
@@ -415,7 +403,7 @@ impl Speaker<'_> {
 
     /// A list whose reference names no pages.
     fn list(&mut self, mut items: Vec<Value>) -> Value {
-        if self.asked.operation == Operation::DomainsList {
+        if self.operation == Operation::DomainsList {
             for fields in items.iter_mut().filter_map(Value::as_object_mut) {
                 let beside = self.domain(fields);
                 fields.extend(beside);
@@ -424,7 +412,8 @@ impl Speaker<'_> {
         if self.dialect.is(Point::ListPages, "whole") {
             return self.wrapped(items, Fields::new());
         }
-        let number = |name: &str| self.asked.query.get(name)?.parse::<usize>().ok();
+        let query = read_query(self.dialect, self.uri);
+        let number = |name: &str| query.get(name)?.parse::<usize>().ok();
         let first = self.first_page();
         let size = number("pageSize")
             .unwrap_or(DEFAULT_PAGE_SIZE)
@@ -486,7 +475,7 @@ impl Speaker<'_> {
     /// What says that there is more, and how to go on.
     fn paging(&mut self, totals: &Totals, has_more: bool) -> Fields {
         let next = totals.page + 1;
-        let path = self.asked.uri.path();
+        let path = self.uri.path();
         let mut values = totals.values();
         values["has_more"] = has_more.into();
         if has_more {

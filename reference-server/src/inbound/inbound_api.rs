@@ -20,7 +20,7 @@ use crate::store::Row as _;
 const MAX_RECIPIENTS: usize = 1_000;
 
 pub(crate) async fn receive(call: ControlCall<InboundMessage, InboundQuery>) -> Result<Received> {
-    let (app, query) = (Arc::clone(&call.data.app), call.query);
+    let (app, query) = (Arc::clone(&call.input.app), call.query);
     let (recipients, source) = if let Some(bytes) = call.source {
         let read = move || {
             let source = inbound_rules::with_crlf(&bytes);
@@ -40,7 +40,7 @@ pub(crate) async fn receive(call: ControlCall<InboundMessage, InboundQuery>) -> 
     let results = authentication::check(resolver, None, &source, now).await?;
     let source = authentication::without_own_results(Arc::unwrap_or_clone(source));
     let message = IncomingMessage {
-        organization: Some(call.data.organization),
+        organization: Some(call.input.organization),
         catcher: None,
         recipients,
         results: Some(results),

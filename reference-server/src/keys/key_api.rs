@@ -11,7 +11,7 @@ use crate::model::{Failure, Result};
 pub(crate) async fn create(call: ControlCall<NewKey>) -> Result<Key> {
     let (service, scopes) = (call.body.service.service(), call.body.scopes()?);
     let mode = call.body.mode.unwrap_or_default();
-    let created = call.data.write(move |tx, _, organization| {
+    let created = call.write(move |tx, _, organization| {
         let secret = key_rows::new_secret(service, mode)?;
         key_rows::create(tx, &secret, organization, service, scopes, mode)
     });
@@ -40,7 +40,6 @@ impl NewKey {
 
 pub(crate) async fn revoke(call: ControlCall) -> Result<()> {
     let id = call.id();
-    call.data
-        .write(move |tx, _, organization| key_rows::delete(tx, &id, organization))
+    call.write(move |tx, _, organization| key_rows::delete(tx, &id, organization))
         .await
 }

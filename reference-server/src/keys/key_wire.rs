@@ -9,19 +9,24 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use svc_sdk::Service;
 
-use crate::control::{CREATED, Client, DELETE, Endpoint, GET, POST, Request};
+use crate::control::{CREATED, Client, DELETE, Endpoint, GET, POST, Request, requests};
 use crate::model::{Timestamp, schema};
 
-pub(crate) const LIST: Endpoint<(), Vec<Key>> =
-    Endpoint::new(GET, "sandboxKeysList", "/_sandbox/keys", "List the keys");
+requests! {
+    /// Lists the API keys of both services, without their secrets.
+    LIST: fn keys() -> Vec<Key> = Endpoint::new(GET, "sandboxKeysList", "/_sandbox/keys", "List the keys");
+
+    /// Revokes a key with immediate effect.
+    REVOKE: fn revoke_key(id) -> () = Endpoint::new(
+        DELETE,
+        "sandboxKeysRevoke",
+        "/_sandbox/keys/{id}",
+        "Revoke a key",
+    );
+}
+
 pub(crate) const CREATE: Endpoint<NewKey, Key> =
     Endpoint::new(POST, "sandboxKeysCreate", "/_sandbox/keys", "Create a key").responds(CREATED);
-pub(crate) const REVOKE: Endpoint<(), ()> = Endpoint::new(
-    DELETE,
-    "sandboxKeysRevoke",
-    "/_sandbox/keys/{id}",
-    "Revoke a key",
-);
 
 /// A key of the email service needs `scopes`, one of the extraction service `scope`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -151,15 +156,5 @@ impl Client {
     /// Creates a key. Only this response contains the key itself.
     pub fn create_key(&self, key: &NewKey) -> Request<Key> {
         self.send(&CREATE, &[], key)
-    }
-
-    /// Lists the API keys of both services, without their secrets.
-    pub fn keys(&self) -> Request<Vec<Key>> {
-        self.call(&LIST, &[])
-    }
-
-    /// Revokes a key with immediate effect.
-    pub fn revoke_key(&self, id: &str) -> Request<()> {
-        self.call(&REVOKE, &[id])
     }
 }

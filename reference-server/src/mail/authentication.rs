@@ -287,6 +287,7 @@ mod tests {
             " (a comment) inbound.sandbox.localhost",
             " (a;b \\) (c)) inbound.sandbox.localhost",
             " \";\" inbound.sandbox.localhost",
+            " (a;b (c;d) \\);) inbound.sandbox.localhost",
         ] {
             assert!(removed(own), "{own:?}");
         }

@@ -62,7 +62,7 @@ pub(crate) struct Attachment {
 
 impl Attachment {
     /// The id by which the HTML may show it.
-    pub(crate) fn id_in_html(&self) -> &str {
+    fn id_in_html(&self) -> &str {
         self.content_id.as_deref().unwrap_or(&self.filename)
     }
 }

@@ -41,7 +41,7 @@ pub(crate) async fn list(
         ..Search::new(&call.query)?
     };
     let found = call
-        .data
+        .input
         .read(move |reader, of| search.find(reader, of, limit + 1));
     Ok(Page::of(found.await?, limit, |last| last.id.clone()))
 }
@@ -49,7 +49,7 @@ pub(crate) async fn list(
 /// Counts the matching messages.
 pub(crate) async fn count(call: ControlCall<(), MessageFilter>) -> Result<MessageCount, Failure> {
     let search = Search::new(&call.query)?;
-    let count = call.data.read(move |reader, of| search.count(reader, of));
+    let count = call.read(move |reader, of| search.count(reader, of));
     Ok(MessageCount {
         count: count.await?,
     })
@@ -61,15 +61,12 @@ const DELETED_AT_ONCE: usize = 2_000;
 /// Deletes the messages that match when the request arrives. Their emails stay.
 pub(crate) async fn delete_all(call: ControlCall<(), MessageFilter>) -> Result<(), Failure> {
     let search = Search::new(&call.query)?;
-    let found = call
-        .data
-        .read(move |reader, of| search.find(reader, of, usize::MAX));
+    let found = call.read(move |reader, of| search.find(reader, of, usize::MAX));
     let ids: Vec<String> = found.await?.into_iter().map(|message| message.id).collect();
 
     for some in ids.chunks(DELETED_AT_ONCE) {
         let some = some.to_vec();
-        call.data
-            .write(move |tx, _, of| message_rows::delete(tx, of, &some))
+        call.write(move |tx, _, of| message_rows::delete(tx, of, &some))
             .await?;
     }
     Ok(())
@@ -79,7 +76,7 @@ pub(crate) async fn delete_all(call: ControlCall<(), MessageFilter>) -> Result<(
 /// real time.
 pub(crate) async fn wait(call: ControlCall<(), MessageFilter>) -> Result<Message, Failure> {
     let mut search = Search::new(&call.query)?;
-    let (app, timeout) = (&call.input.app, call.wait);
+    let (app, timeout) = (&call.app, call.wait);
     let deadline = Instant::now() + timeout;
     let stopped = app.stop.requested();
     tokio::pin!(stopped);
@@ -87,7 +84,7 @@ pub(crate) async fn wait(call: ControlCall<(), MessageFilter>) -> Result<Message
         // Register before the query, so that no message is missed in between.
         let mut stored = app.store.wake.messages.subscribe();
         // A reset gives the organization another number.
-        let named = call.input.query().remove("organization");
+        let named = call.query().remove("organization");
         let organization = find_organization(app, named).await?;
         let wanted = search.clone();
         let read = move |reader: Reader<'_>| {
@@ -160,7 +157,7 @@ impl MessageLinks {
 }
 
 pub(crate) async fn get(call: ControlCall) -> Result<Message, Failure> {
-    show(&call.data.app, call.data.organization, call.id()).await
+    show(&call.app, call.organization, call.id()).await
 }
 
 /// Returns the message with its content.
@@ -171,7 +168,7 @@ pub(crate) async fn show(app: &Shared, organization: i64, id: String) -> Result<
 
 /// Returns the RFC 5322 source.
 pub(crate) async fn raw(call: ControlCall) -> Result<Response<Body>, Failure> {
-    let Found { source, .. } = load(&call.data.app, call.data.organization, call.id(), 1).await?;
+    let Found { source, .. } = load(&call.app, call.organization, call.id(), 1).await?;
     Ok(content("message/rfc822", source))
 }
 
@@ -231,7 +228,7 @@ const ATTACHMENT_POLICY: HeaderValue = HeaderValue::from_static("sandbox; defaul
 
 /// Sends the message through the relay.
 pub(crate) async fn release(call: ControlCall<Release>) -> Result<Released, Failure> {
-    let app = &call.data.app;
+    let app = &call.app;
     let Some(relay) = &app.relay else {
         let message = "the server has no relay; start it with --relay URL";
         return Err(Failure::new(Code::Conflict, message));
@@ -311,7 +308,7 @@ const COPIES: usize = 5;
 
 /// Loads the message that a request is about, to read it.
 async fn opened<B, Q>(call: &ControlCall<B, Q>) -> Result<Found, Failure> {
-    load(&call.data.app, call.data.organization, call.id(), COPIES).await
+    load(&call.app, call.organization, call.id(), COPIES).await
 }
 
 /// Loads a message, when there is memory for so many copies of it. Outgoing ones are rendered.

@@ -1,13 +1,12 @@
 //! The table `message`: delivered messages, one for each recipient. The sources of received
 //! messages are in the table `body`.
 
-use rusqlite::Row;
+use rusqlite::{Row, named_params};
 
 use crate::control::query::{Position, address};
 use crate::messages::message_wire::{Authentication, MessageFilter, MessageSummary};
-use crate::model::address::Mailbox;
 use crate::model::error::Failure;
-use crate::model::terms::{MAX_SEARCHED, Terms};
+use crate::model::terms::MAX_SEARCHED;
 use crate::notifications::notification_wire::Notification;
 use crate::organizations::organization_rows;
 use crate::store::rows::{self, Json, json};
@@ -146,10 +145,10 @@ pub(crate) struct Search {
     pub(crate) to: Option<String>,
     /// The complete address of the sender; case-insensitive.
     pub(crate) from: Option<String>,
-    /// A part of the subject, in lower case.
+    /// A part of the subject.
     pub(crate) subject: Option<String>,
     /// Words of the message.
-    pub(crate) terms: Option<Terms>,
+    pub(crate) search: Option<String>,
     pub(crate) after: Option<Position>,
     /// Selects messages older than this one.
     pub(crate) cursor: Option<String>,
@@ -164,8 +163,8 @@ impl Search {
         Ok(Self {
             to: address("to", filter.to.as_deref())?,
             from: address("from", filter.from.as_deref())?,
-            subject: filter.subject.as_ref().map(|text| text.to_lowercase()),
-            terms: filter.search.as_deref().map(Terms::new),
+            subject: filter.subject.clone(),
+            search: filter.search.clone(),
             after: Position::read("after", filter.after.as_deref())?,
             ..Self::default()
         })
@@ -178,100 +177,49 @@ impl Search {
         organization: i64,
         count: usize,
     ) -> Result<Vec<MessageSummary>, Failure> {
-        let after = self.after.as_ref().and_then(|after| after.id("msg_"));
-        // `None` is before all.
-        let after = after
-            .as_deref()
-            .max(self.since.as_deref())
-            .unwrap_or_default();
-        let before = self.cursor.as_deref().unwrap_or(PAST_EVERY_ID);
-        let (text, limit) = match self.terms {
-            Some(_) => (
-                "coalesce((SELECT substr(coalesce(text, html), 1, 65536) FROM email_content
-                           WHERE email = m.email), m.text)",
-                MAX_SEARCHED as i64,
-            ),
-            None => ("NULL", i64::MAX),
-        };
-        // SQLite does not use the index for an optional condition (`?4 IS NULL OR …`).
-        let to = if self.to.is_some() {
-            "recipient = ?4"
-        } else {
-            "?4 IS NULL"
-        };
-        let of = if self.elsewhere { "<>" } else { "=" };
-        let sql = format!(
-            "SELECT data, {text} AS searched FROM message m
-             WHERE organization {of} ?1 AND id > ?2 AND id < ?3 AND {to} ORDER BY id DESC LIMIT ?5"
-        );
-        let mut statement = reader.statement(&sql)?;
-        let mut rows = statement.query((organization, after, before, &self.to, limit))?;
-        let mut found = Vec::new();
-        while found.len() < count
-            && let Some(row) = rows.next()?
-        {
-            let message: MessageSummary = json(row, 0)?;
-            // The server's clock never goes backwards, so all further messages are older.
-            if matches!(self.after, Some(Position::Time(time)) if message.created_at <= time.into())
-            {
-                break;
-            }
-            if self.matches(&message, row)? {
-                found.push(message);
-            }
-        }
-        Ok(found)
+        self.select(reader, organization, "data", count, |row| json(row, 0))
     }
 
     /// Returns how many messages of an organization match. The page asks for all with each new one.
     pub(crate) fn count(&self, reader: Reader<'_>, organization: i64) -> Result<usize, Failure> {
-        let after = self
-            .after
-            .as_ref()
-            .map_or(Some(String::new()), |after| after.id("msg_"));
-        let Some(after) = after.filter(|_| {
-            self.to.is_none()
-                && self.from.is_none()
-                && self.subject.is_none()
-                && self.terms.is_none()
-        }) else {
-            return Ok(self.find(reader, organization, usize::MAX)?.len());
-        };
-        let sql = "SELECT COUNT(*) FROM message WHERE organization = ?1 AND id > ?2";
-        let count = reader.find(sql, (organization, after), |row| row.get::<_, i64>(0))?;
-        Ok(count.unwrap_or(0) as usize)
+        let counts = self.select(reader, organization, "COUNT(*)", 1, |row| {
+            row.get::<_, i64>(0)
+        })?;
+        Ok(counts.into_iter().sum::<i64>() as usize)
     }
 
-    fn matches(&self, message: &MessageSummary, row: &Row<'_>) -> Result<bool, Failure> {
-        let is_from = |from: &String| match Mailbox::parse(&message.from) {
-            Ok(mailbox) => mailbox.address.as_str().eq_ignore_ascii_case(from),
-            Err(_) => {
-                let address = message.from.rsplit('<').next().unwrap_or_default();
-                address.trim_end_matches('>').eq_ignore_ascii_case(from)
-            }
+    fn select<T>(
+        &self,
+        reader: Reader<'_>,
+        organization: i64,
+        columns: &str,
+        limit: usize,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, Failure> {
+        let after = self.after.as_ref().and_then(|after| after.id("msg_"));
+        // SQLite does not use the index for an optional condition (`:to IS NULL OR …`).
+        let to = match self.to {
+            Some(_) => "recipient = :to",
+            None => ":to IS NULL",
         };
-        let subject = |part: &String| message.subject.to_lowercase().contains(part);
-        let is_wanted =
-            self.subject.as_ref().is_none_or(subject) && self.from.as_ref().is_none_or(is_from);
-        let Some(terms) = self.terms.as_ref().filter(|_| is_wanted) else {
-            return Ok(is_wanted);
+        let sql = include_str!("message_search.sql")
+            .replace("{columns}", columns)
+            .replace("{to}", to)
+            .replace("{is}", if self.elsewhere { "<>" } else { "=" });
+        let values = named_params! {
+            ":organization": organization,
+            ":to": self.to,
+            // `None` is before all.
+            ":first": after.as_deref().max(self.since.as_deref()).unwrap_or_default(),
+            ":last": self.cursor.as_deref().unwrap_or(PAST_EVERY_ID),
+            ":after": self.after.clone().and_then(Position::time),
+            ":subject": self.subject,
+            ":from": self.from,
+            ":search": self.search,
+            ":searched": MAX_SEARCHED as i64,
+            ":limit": i64::try_from(limit).unwrap_or(i64::MAX),
         };
-        let text = row
-            .get_ref("searched")?
-            .as_bytes_or_null()
-            .map_err(Failure::internal)?;
-        let text = String::from_utf8_lossy(text.unwrap_or_default());
-        let MessageSummary {
-            id,
-            email_id,
-            from,
-            recipient,
-            subject,
-            preview,
-            ..
-        } = message;
-        let email = email_id.as_deref().unwrap_or_default();
-        Ok(terms.are_in([id, email, from, recipient, subject, preview, &text]))
+        reader.all(&sql, values, read)
     }
 }
 

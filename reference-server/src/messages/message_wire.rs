@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::control::client::{Client, Request};
+use crate::control::client::{Client, Request, requests};
 use crate::control::endpoint::{Cursor, DELETE, Endpoint, GET, POST, Page};
 use crate::model::schema;
 use crate::model::timestamp::Timestamp;
@@ -35,47 +35,60 @@ pub(crate) const WAIT: Endpoint<(), Message, MessageFilter> = Endpoint::new(
     "Wait for a message",
 )
 .waits(30, 600);
-pub(crate) const MESSAGE: Endpoint<(), Message> = Endpoint::new(
-    GET,
-    "sandboxMessagesGet",
-    "/_sandbox/messages/{id}",
-    "Get a message",
-);
+
+requests! {
+    /// Returns a message with its content.
+    MESSAGE: fn message(id) -> Message = Endpoint::new(
+        GET,
+        "sandboxMessagesGet",
+        "/_sandbox/messages/{id}",
+        "Get a message",
+    );
+
+    /// Deletes a message.
+    DELETE_ONE: fn delete_message(id) -> () = Endpoint::new(
+        DELETE,
+        "sandboxMessagesDelete",
+        "/_sandbox/messages/{id}",
+        "Delete a message",
+    );
+
+    /// Returns the RFC 5322 source of a message.
+    RAW: fn message_source(id) -> Bytes = Endpoint::content(
+        "sandboxMessagesGetRaw",
+        "/_sandbox/messages/{id}/raw",
+        "Get the source of a message",
+        "message/rfc822",
+    );
+
+    /// Returns the HTML part of a message.
+    HTML: fn message_html(id) -> Bytes = Endpoint::content(
+        "sandboxMessagesGetHtml",
+        "/_sandbox/messages/{id}/html",
+        "Get the HTML of a message",
+        "text/html",
+    );
+
+    /// Returns the links and the one-time codes of a message.
+    LINKS: fn message_links(id) -> MessageLinks = Endpoint::new(
+        GET,
+        "sandboxMessagesGetLinks",
+        "/_sandbox/messages/{id}/links",
+        "Get the links and the one-time codes of a message",
+    );
+}
+
 pub(crate) const DELETE_ALL: Endpoint<(), (), MessageFilter> = Endpoint::new(
     DELETE,
     "sandboxMessagesClear",
     "/_sandbox/messages",
     "Clear the messages that match, or all of them",
 );
-pub(crate) const DELETE_ONE: Endpoint<(), ()> = Endpoint::new(
-    DELETE,
-    "sandboxMessagesDelete",
-    "/_sandbox/messages/{id}",
-    "Delete a message",
-);
-pub(crate) const RAW: Endpoint<(), Bytes> = Endpoint::content(
-    "sandboxMessagesGetRaw",
-    "/_sandbox/messages/{id}/raw",
-    "Get the source of a message",
-    "message/rfc822",
-);
-pub(crate) const HTML: Endpoint<(), Bytes> = Endpoint::content(
-    "sandboxMessagesGetHtml",
-    "/_sandbox/messages/{id}/html",
-    "Get the HTML of a message",
-    "text/html",
-);
 pub(crate) const HTML_CHECK: Endpoint<(), HtmlCheck, CheckedPrograms> = Endpoint::new(
     GET,
     "sandboxMessagesGetHtmlCheck",
     "/_sandbox/messages/{id}/html-check",
     "Get what the HTML of a message uses that mail programs do not support",
-);
-pub(crate) const LINKS: Endpoint<(), MessageLinks> = Endpoint::new(
-    GET,
-    "sandboxMessagesGetLinks",
-    "/_sandbox/messages/{id}/links",
-    "Get the links and the one-time codes of a message",
 );
 pub(crate) const ATTACHMENT: Endpoint<(), Bytes> = Endpoint::content(
     "sandboxMessagesGetAttachments",
@@ -395,34 +408,14 @@ impl Client {
         self.select(&WAIT, &[], filter).timeout(timeout)
     }
 
-    /// Returns a message with its content.
-    pub fn message(&self, id: &str) -> Request<Message> {
-        self.call(&MESSAGE, &[id])
-    }
-
     /// Sends a message through the relay to this address.
     pub fn release_message(&self, id: &str, to: impl Into<String>) -> Request<Released> {
         self.send(&RELEASE, &[id], &Release { to: to.into() })
     }
 
-    /// Deletes a message.
-    pub fn delete_message(&self, id: &str) -> Request<()> {
-        self.call(&DELETE_ONE, &[id])
-    }
-
     /// Deletes the messages that the filter selects, or all of the organization.
     pub fn delete_messages(&self, filter: &MessageFilter) -> Request<()> {
         self.select(&DELETE_ALL, &[], filter)
-    }
-
-    /// Returns the RFC 5322 source of a message.
-    pub fn message_source(&self, id: &str) -> Request<Bytes> {
-        self.call(&RAW, &[id])
-    }
-
-    /// Returns the HTML part of a message.
-    pub fn message_html(&self, id: &str) -> Request<Bytes> {
-        self.call(&HTML, &[id])
     }
 
     /// Returns the bytes of an attachment; the first of a message is 1.
@@ -436,10 +429,5 @@ impl Client {
         let names: Vec<&str> = programs.iter().map(AsRef::as_ref).collect();
         let programs = Some(names.join(",")).filter(|names| !names.is_empty());
         self.select(&HTML_CHECK, &[id], &CheckedPrograms { programs })
-    }
-
-    /// Returns the links and the one-time codes of a message.
-    pub fn message_links(&self, id: &str) -> Request<MessageLinks> {
-        self.call(&LINKS, &[id])
     }
 }

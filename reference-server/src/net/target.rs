@@ -1,6 +1,6 @@
 //! Decides which addresses and hosts belong to a `Network`: to which addresses webhooks may be sent
 //! (`check`, `check_url`), and which names and URLs are of this machine or its network (`is_local`,
-//! `is_internal`, `is_in_network`). An IPv4 address inside of an IPv6 address counts, too. Names
+//! `is_internal`, `is_in_network`). In what is refused, an IPv4 address inside of an IPv6 address counts, too. Names
 //! say nothing about where they lead, so `outbound.rs` checks the resolved addresses again.
 
 use std::fmt;
@@ -20,7 +20,7 @@ pub(crate) fn check(network: Network, address: IpAddr) -> Result<(), RefusedTarg
     });
     let is_refused = match network {
         Network::Public => range.is_some(),
-        Network::Loopback => !is_this_machine(address),
+        Network::Loopback => !is_loopback(address),
         Network::Trusted => false,
     };
     if !is_refused {
@@ -31,6 +31,13 @@ pub(crate) fn check(network: Network, address: IpAddr) -> Result<(), RefusedTarg
         range: range.copied(),
         network,
     })
+}
+
+/// Whether a connection to an address stays on this machine. One to an address that only has such an
+/// address embedded, for a translator, leaves it.
+fn is_loopback(address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    address.is_loopback() || address.is_unspecified()
 }
 
 /// Checks the host of a URL, if it is an address or a name of this machine. Other names are checked
@@ -62,26 +69,19 @@ pub(crate) fn is_internal(name: &str) -> bool {
     !name.contains('.') || ["test", "internal", "local"].into_iter().any(is_below)
 }
 
-/// Whether connections to an address stay on this machine. Those to other addresses that embed one of
-/// its own, as of 6to4, leave it.
-fn is_this_machine(address: IpAddr) -> bool {
-    let address = address.to_canonical();
-    address.is_loopback() || address.is_unspecified()
-}
-
 /// Whether a URL is of this machine or, in a trusted network, of that network: there is nobody in
 /// between who could read what is sent without TLS.
 pub(crate) fn is_in_network(network: Network, url: &Url) -> bool {
-    let is_local_address = |address: IpAddr| {
-        let embedded = embedded_v4(address).map_or(address, IpAddr::V4);
-        match network {
-            Network::Loopback => is_this_machine(address),
-            Network::Trusted => RANGES.iter().any(|(name, range)| {
-                let is_near = [LOOPBACK, "private", "link-local"].contains(name);
-                is_near && contains(range, embedded) == Some(true)
-            }),
-            Network::Public => false,
-        }
+    let is_near = |address: IpAddr| {
+        let mut ranges = RANGES
+            .iter()
+            .filter(|(name, _)| ["private", "link-local"].contains(name));
+        ranges.any(|(_, range)| contains(range, address.to_canonical()) == Some(true))
+    };
+    let is_local_address = |address: IpAddr| match network {
+        Network::Loopback => is_loopback(address),
+        Network::Trusted => is_loopback(address) || is_near(address),
+        Network::Public => false,
     };
     match url.host() {
         Some(Host::Ipv4(address)) => is_local_address(address.into()),
@@ -154,16 +154,14 @@ fn embedded_v4(address: IpAddr) -> Option<Ipv4Addr> {
     }
 }
 
-const LOOPBACK: &str = "loopback";
-
 /// The ranges that are not public. Narrow ranges come before the wide ranges that contain them.
 const RANGES: [(&str, &str); 23] = [
     ("link-local", "169.254.0.0/16"),
     ("link-local", "fe80::/10"),
-    (LOOPBACK, "127.0.0.0/8"),
-    (LOOPBACK, "::1/128"),
-    (LOOPBACK, "0.0.0.0/8"),
-    (LOOPBACK, "::/128"),
+    ("loopback", "127.0.0.0/8"),
+    ("loopback", "::1/128"),
+    ("loopback", "0.0.0.0/8"),
+    ("loopback", "::/128"),
     ("private", "10.0.0.0/8"),
     ("private", "172.16.0.0/12"),
     ("private", "192.168.0.0/16"),
@@ -257,6 +255,11 @@ mod tests {
             "fd00:ec2::254",
             "100.100.100.200",
             "168.63.129.16",
+            "0.1.2.3",
+            "::127.0.0.1",
+            "::ffff:0:127.0.0.1",
+            "64:ff9b::7f00:1",
+            "2002:7f00:1::1",
             "10.0.0.1",
             "192.168.0.1",
             "1.1.1.1",

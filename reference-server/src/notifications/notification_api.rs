@@ -14,7 +14,7 @@ use http::Response;
 use tokio::time::timeout;
 
 use crate::app::Shared;
-use crate::http::{ControlCall, Data};
+use crate::http::{ControlCall, Input};
 use crate::model::{Code, Failure, Result};
 use crate::notifications::notification_wire::{Notification, NotificationPage, StartQuery};
 use crate::organizations::organization_rows;
@@ -32,7 +32,7 @@ pub(crate) async fn stream(call: ControlCall<(), StartQuery>) -> Result<Response
         .header("last-event-id")
         .map(str::to_owned)
         .or(call.query.after);
-    let source = Source::open(&call.data, after).await?;
+    let source = Source::open(&call.input, after).await?;
     let events = stream::unfold(
         (source, VecDeque::new()),
         |(mut source, mut taken)| async move {
@@ -59,7 +59,7 @@ pub(crate) async fn stream(call: ControlCall<(), StartQuery>) -> Result<Response
 
 /// Returns the notifications after a position, or waits for one.
 pub(crate) async fn wait(call: ControlCall<(), StartQuery>) -> Result<NotificationPage> {
-    let mut source = Source::open(&call.data, call.query.after).await?;
+    let mut source = Source::open(&call.input, call.query.after).await?;
     let taken = match timeout(call.wait, source.next()).await {
         Err(_) => VecDeque::new(),
         Ok(Some(taken)) => taken,
@@ -88,8 +88,8 @@ struct Source {
 type Taken = VecDeque<(String, Arc<Published>)>;
 
 impl Source {
-    async fn open(data: &Data, after: Option<String>) -> Result<Self> {
-        let (app, organization) = (Arc::clone(&data.app), data.organization);
+    async fn open(call: &Input, after: Option<String>) -> Result<Self> {
+        let (app, organization) = (Arc::clone(&call.app), call.organization);
         let after = after.filter(|id| !id.is_empty());
         let watch = app
             .store
@@ -101,7 +101,7 @@ impl Source {
                 Failure::new(Code::Unavailable, message).retry_after(1)
             })?;
         // A reset before the watch began has given it another number.
-        data.read(organization_rows::get).await?;
+        call.read(organization_rows::get).await?;
         Ok(Self {
             app,
             watch,

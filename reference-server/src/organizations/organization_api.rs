@@ -6,7 +6,7 @@ use serde::Serialize;
 use svc_sdk::Service;
 
 use crate::domains::domain_rules::update_zone_of;
-use crate::http::{Call, ControlCall, Reply};
+use crate::http::{Call, ControlCall};
 use crate::keys::key_rows::{self, random_hex};
 use crate::keys::key_wire::KeyMode;
 use crate::mail::dkim;
@@ -24,7 +24,7 @@ pub(crate) async fn create(call: ControlCall<NewOrganization>) -> Result<Organiz
     let new = call.body;
     if let Some(name) = new.name.as_deref() {
         check_name(name)?;
-        let mut seeds = seeds(&call.data.app.settings, false);
+        let mut seeds = seeds(&call.input.app.settings, false);
         if seeds.any(|file| file.organizations.iter().any(|seed| seed.name == name)) {
             let message = format!("the organization {name} already exists");
             return Err(Failure::new(Code::Conflict, message));
@@ -36,14 +36,14 @@ pub(crate) async fn create(call: ControlCall<NewOrganization>) -> Result<Organiz
         domain,
         webhooks,
     } = new;
-    let exposed = call.data.app.settings.is_exposed();
+    let exposed = call.input.app.settings.is_exposed();
     let is_public = domain.as_deref().is_some_and(|domain| !is_reserved(domain));
     // Beside the writer: it takes a good part of a second.
     let ready_key = match is_public || exposed {
         true => Some(heavy::run(move || dkim::new_key(false, exposed)).await?),
         false => None,
     };
-    let created = call.data.write(move |tx, app, _| {
+    let created = call.input.write(move |tx, app, _| {
         let organization =
             organization_rows::insert(tx, name.as_deref(), balance_cents.unwrap_or(0))?;
         let number = organization.number;
@@ -97,7 +97,7 @@ pub(crate) async fn create(call: ControlCall<NewOrganization>) -> Result<Organiz
 }
 
 pub(crate) async fn list(call: ControlCall) -> Result<Vec<OrganizationSummary>> {
-    let all = call.data.app.store.read(organization_rows::list).await?;
+    let all = call.app.store.read(organization_rows::list).await?;
     let summaries = all.into_iter().map(|organization| OrganizationSummary {
         id: organization.id,
         name: organization.name,
@@ -131,10 +131,10 @@ struct Auth {
     key_id: String,
 }
 
-pub(crate) async fn me(call: Call) -> Result<Reply<Me>> {
+pub(crate) async fn me(call: Call) -> Result<Me> {
     let key = &call.key;
-    let organization = call.data.read(organization_rows::get).await?;
-    call.reply(Me {
+    let organization = call.read(organization_rows::get).await?;
+    Ok(Me {
         organization: MyOrganization {
             id: organization.id,
             name: organization.name,

@@ -10,18 +10,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use svc_sdk::{EmailClient, ExtractionClient};
 
-use crate::control::{CREATED, Client, Endpoint, Error, GET, POST, Request};
+use crate::control::{CREATED, Client, Endpoint, Error, GET, POST, Request, requests};
 use crate::model::integer::{MAX_SAFE_INTEGER, integer};
 use crate::model::schema;
 use crate::webhooks::webhook_wire::Webhook;
 
-pub(crate) const LIST: Endpoint<(), Vec<OrganizationSummary>> = Endpoint::new(
-    GET,
-    "sandboxOrganizationsList",
-    "/_sandbox/organizations",
-    "List the organizations",
-)
-.of_server();
+requests! {
+    /// Lists the organizations of the server, oldest first.
+    LIST: fn organizations() -> Vec<OrganizationSummary> = Endpoint::new(
+        GET,
+        "sandboxOrganizationsList",
+        "/_sandbox/organizations",
+        "List the organizations",
+    )
+    .of_server();
+}
+
 pub(crate) const CREATE: Endpoint<NewOrganization, Organization> = Endpoint::new(
     POST,
     "sandboxOrganizationsCreate",
@@ -182,10 +186,5 @@ impl Client {
     /// ```
     pub fn create_organization(&self, new: &NewOrganization) -> Request<Organization> {
         self.send(&CREATE, &[], new)
-    }
-
-    /// Lists the organizations of the server, oldest first.
-    pub fn organizations(&self) -> Request<Vec<OrganizationSummary>> {
-        self.call(&LIST, &[])
     }
 }

@@ -26,7 +26,7 @@ pub(crate) async fn list(call: ControlCall<(), RequestFilter>) -> Result<Page<Lo
     let wanted = name.as_deref().map(find_operation).transpose()?;
     let wanted = wanted.map(|operation| (operation.service(), operation.name()));
     let statuses = status.as_deref().map(statuses).transpose()?;
-    let all = call.data.app.requests.list(call.data.organization);
+    let all = call.app.requests.list(call.organization);
     let matching = all.iter().map(|request| (request, &request.summary));
     let matching = matching.take(searched).filter(|(logged, request)| {
         let is_after = match &after {
@@ -88,11 +88,7 @@ fn contains(request: &LoggedRequest, terms: &Terms) -> bool {
 
 /// Returns one request.
 pub(crate) async fn get(call: ControlCall) -> Result<LoggedRequest> {
-    let found = call
-        .data
-        .app
-        .requests
-        .find(call.data.organization, &call.id());
+    let found = call.app.requests.find(call.organization, &call.id());
     found.ok_or_else(|| Failure::not_found("request"))
 }
 

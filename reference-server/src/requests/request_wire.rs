@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::control::{Client, Cursor, Endpoint, GET, Page, Request};
+use crate::control::{Client, Cursor, Endpoint, GET, Page, Request, requests};
 use crate::faults::fault_wire::OperationName;
 use crate::model::{Timestamp, schema};
 
@@ -13,12 +13,16 @@ pub(crate) const LIST: Endpoint<(), Page<LoggedRequest>, RequestFilter> = Endpoi
     "List the newest requests to the documented operations",
     Cursor::Id,
 );
-pub(crate) const REQUEST: Endpoint<(), LoggedRequest> = Endpoint::new(
-    GET,
-    "sandboxRequestsGet",
-    "/_sandbox/requests/{id}",
-    "Get a request",
-);
+
+requests! {
+    /// Returns the request with this ID, the `X-Request-Id` of its response.
+    REQUEST: fn request(id) -> LoggedRequest = Endpoint::new(
+        GET,
+        "sandboxRequestsGet",
+        "/_sandbox/requests/{id}",
+        "Get a request",
+    );
+}
 
 /// Which requests to list.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -105,10 +109,5 @@ impl Client {
     /// the beginning of their bodies, newest first.
     pub fn requests(&self, filter: &RequestFilter) -> Request<Page<LoggedRequest>> {
         self.select(&LIST, &[], filter)
-    }
-
-    /// Returns the request with this ID, the `X-Request-Id` of its response.
-    pub fn request(&self, id: &str) -> Request<LoggedRequest> {
-        self.call(&REQUEST, &[id])
     }
 }

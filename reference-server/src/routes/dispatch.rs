@@ -28,7 +28,7 @@ use crate::http::input::Input;
 use crate::http::listen::Cut;
 use crate::http::response::write_error;
 use crate::http::route::{Route, Target};
-use crate::http::speak::{Asked, speak};
+use crate::http::speak::speak;
 use crate::http::{ApiError, auth, memory, openapi, page};
 use crate::model::key::Key;
 use crate::model::nearest::did_you_mean_path;
@@ -134,15 +134,14 @@ async fn handle_documented(
     handler: &impl Fn((Arc<Key>, Input)) -> Handled,
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
-    let path = parts.uri.path().to_owned();
-    let asked = Asked::of(&app, operation, &parts);
+    let uri = parts.uri.clone();
     let mut recording = Recording::start(Arc::clone(&app), &parts, operation);
 
     let key = match auth::authenticate(&app, operation.service(), &parts).await {
         Ok(key) => key,
         Err(failure) => {
             recording.not_authenticated().await;
-            let response = speak(&app, &asked, failed(failure)).await;
+            let response = speak(&app, operation, &uri, failed(failure)).await;
             return recording.respond(response).await;
         }
     };
@@ -164,14 +163,18 @@ async fn handle_documented(
             memory::holding(handler((Arc::clone(&key), input))).await
         };
         let response = handled.await.unwrap_or_else(failed);
-        speak(&app, &asked, response).await
+        speak(&app, operation, &uri, response).await
     };
     let response = match fault {
-        Some((_, fault)) => fault_api::apply(&app, &path, fault, process).await,
+        Some((_, fault)) => fault_api::apply(&app, uri.path(), fault, process).await,
         None => Ok(process.await),
     };
     match response {
-        Ok(response) => recording.respond(write_error(&app, &path, response)).await,
+        Ok(response) => {
+            recording
+                .respond(write_error(&app, uri.path(), response))
+                .await
+        }
         // The request stays in the log without a status.
         Err(Cut) => Cut::response(),
     }

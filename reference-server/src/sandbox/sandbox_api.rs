@@ -31,7 +31,7 @@ fn check_ready(app: &App) -> Result<()> {
 }
 
 pub(crate) async fn get(call: ControlCall) -> Result<Health> {
-    let app = &call.data.app;
+    let app = &call.app;
     check_ready(app)?;
     Ok(Health {
         status: "ok".to_owned(),
@@ -53,8 +53,8 @@ pub(crate) async fn get(call: ControlCall) -> Result<Health> {
 
 /// The server is ready if it listens, can read the database and is not stopping.
 pub(crate) async fn ready(call: ControlCall) -> Result<Ready> {
-    check_ready(&call.data.app)?;
-    call.data.app.store.read(meta::check).await?;
+    check_ready(&call.app)?;
+    call.app.store.read(meta::check).await?;
     Ok(Ready {
         status: "ready".to_owned(),
     })
@@ -64,7 +64,7 @@ pub(crate) async fn ready(call: ControlCall) -> Result<Ready> {
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
 pub(crate) async fn lease(call: ControlCall) -> Result<Response<Body>> {
-    let app = &call.data.app;
+    let app = &call.app;
     let lease = app
         .activity
         .lease(&app.stop)
@@ -83,7 +83,7 @@ pub(crate) async fn lease(call: ControlCall) -> Result<Response<Body>> {
 }
 
 pub(crate) async fn reset(call: ControlCall<Reset>) -> Result<()> {
-    let (organization, app) = (call.data.organization, Arc::clone(&call.data.app));
+    let (organization, app) = (call.organization, Arc::clone(&call.app));
     // The reset is completed even if the client disconnects.
     let done = tokio::spawn(async move {
         let _active = app.activity.request();

@@ -8,16 +8,30 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use svc_sdk::Dialect;
 
-use crate::control::{Client, Endpoint, GET, POST, Request};
+use crate::control::{Client, Endpoint, GET, POST, Request, requests};
 use crate::model::Timestamp;
 
-pub(crate) const HEALTH: Endpoint<(), Health> = Endpoint::new(
-    GET,
-    "sandboxHealthGet",
-    "/_sandbox/health",
-    "Get the status, the time and the addresses of the server",
-)
-.of_server();
+requests! {
+    /// The state of the server.
+    HEALTH: fn health() -> Health = Endpoint::new(
+        GET,
+        "sandboxHealthGet",
+        "/_sandbox/health",
+        "Get the status, the time and the addresses of the server",
+    )
+    .of_server();
+
+    /// What the server has, as a seed file in TOML. It holds the secrets of webhooks, and the keys
+    /// that the server was started with.
+    SEED: fn seed_file() -> Bytes = Endpoint::content(
+        "sandboxSeedGet",
+        "/_sandbox/seed",
+        "Get what the server has as a seed file, with its secrets",
+        "application/toml",
+    )
+    .of_server();
+}
+
 pub(crate) const LEASE: Endpoint<(), Bytes> = Endpoint::content(
     "sandboxLeaseKeep",
     "/_sandbox/lease",
@@ -30,13 +44,6 @@ pub(crate) const READY: Endpoint<(), Ready> = Endpoint::new(
     "sandboxReadyzCheck",
     "/readyz",
     "Check whether the server is ready",
-)
-.of_server();
-pub(crate) const SEED: Endpoint<(), Bytes> = Endpoint::content(
-    "sandboxSeedGet",
-    "/_sandbox/seed",
-    "Get what the server has as a seed file, with its secrets",
-    "application/toml",
 )
 .of_server();
 pub(crate) const RESET: Endpoint<Reset, ()> = Endpoint::new(
@@ -109,17 +116,6 @@ pub(crate) struct Ready {
 }
 
 impl Client {
-    /// The state of the server.
-    pub fn health(&self) -> Request<Health> {
-        self.call(&HEALTH, &[])
-    }
-
-    /// What the server has, as a seed file in TOML. It holds the secrets of webhooks, and the keys
-    /// that the server was started with.
-    pub fn seed_file(&self) -> Request<Bytes> {
-        self.call(&SEED, &[])
-    }
-
     /// Deletes the data of an organization, whose keys stay valid.
     pub fn reset_organization(&self, id_or_name: impl Into<String>) -> Request<()> {
         self.send(

@@ -32,9 +32,8 @@ use crate::webhooks::webhook_wire::Webhook;
 
 /// Writes what the server has.
 pub(crate) async fn get(call: ControlCall) -> Result<Response<Body>> {
-    let app = Arc::clone(&call.data.app);
+    let app = Arc::clone(&call.app);
     let text = call
-        .data
         .app
         .store
         .read(move |reader| write(reader, &app.settings))

@@ -150,12 +150,7 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
 
 /// Creates and changes what the file names; the rest stays. `only` is the name of the one
 /// organization to do it for.
-pub(crate) fn apply_file(
-    tx: &mut Tx<'_>,
-    app: &Arc<App>,
-    file: &SeedFile,
-    only: Option<&str>,
-) -> Result<()> {
+fn apply_file(tx: &mut Tx<'_>, app: &Arc<App>, file: &SeedFile, only: Option<&str>) -> Result<()> {
     distinct(&file.organizations, "organizations", "name", |seed| {
         &seed.name
     })?;

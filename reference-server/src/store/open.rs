@@ -13,6 +13,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::data_dir;
 use super::lock::lock;
 use super::migrations::{self, OLDEST, VERSION};
+use super::search;
 use super::threads::{Queue, Threads};
 
 /// Why the database cannot be opened.
@@ -124,6 +125,7 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
     connection.set_prepared_statement_cache_capacity(64);
     keep_plans(&connection)?;
+    search::define(&connection)?;
     // The first read opens the files next to the database.
     version(&connection)?;
     Ok(connection)
@@ -157,6 +159,7 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.set_prepared_statement_cache_capacity(256);
     keep_plans(connection)?;
+    search::define(connection)?;
     if version(connection)? == 0 {
         migrations::create(connection)?;
     }

@@ -17,7 +17,7 @@ use crate::templates::template_wire::{
 /// Lists one page of the templates, by ID.
 pub(crate) async fn list(call: ControlCall) -> Result<Page<TemplateSummary>> {
     let (limit, cursor) = (call.limit, call.cursor.unwrap_or_default());
-    let found = call.data.read(move |reader, organization| {
+    let found = call.input.read(move |reader, organization| {
         template_rows::list(reader, organization, &cursor, limit as i64 + 1)
     });
     Ok(Page::of(found.await?, limit, |last| last.id.clone()))
@@ -25,11 +25,11 @@ pub(crate) async fn list(call: ControlCall) -> Result<Page<TemplateSummary>> {
 
 /// Creates or replaces a template.
 pub(crate) async fn put(call: ControlCall<NewTemplate>) -> Result<Template> {
-    let (id, new) = (call.id(), call.body);
-    let permit = call.data.app.templates.permit().await;
+    let (id, new) = (call.input.id(), call.body);
+    let permit = call.input.app.templates.permit().await;
     let new = template::run(permit, move || check(&new).map(|()| new)).await?;
     let put = call
-        .data
+        .input
         .write(move |tx, _, organization| template_rows::put(tx, organization, id, new));
     put.await
 }
@@ -37,14 +37,14 @@ pub(crate) async fn put(call: ControlCall<NewTemplate>) -> Result<Template> {
 /// Renders a template as an email with it would be, but sends nothing.
 pub(crate) async fn render<Q>(call: ControlCall<Variables, Q>) -> Result<RenderedTemplate> {
     let id = call.id();
-    let found = call.data.read(move |reader, of| reader.get(&id, of));
+    let found = call.read(move |reader, of| reader.get(&id, of));
     let Template {
         subject,
         html,
         text,
         ..
     } = found.await?;
-    let permit = call.data.app.templates.permit().await;
+    let permit = call.app.templates.permit().await;
     template::run(permit, move || {
         let variables = Value::Object(call.body.variables.unwrap_or_default());
         let render =

@@ -5,33 +5,41 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::control::{Client, Cursor, DELETE, Endpoint, GET, POST, PUT, Page, Request};
+use crate::control::{Client, Cursor, DELETE, Endpoint, GET, POST, PUT, Page, Request, requests};
 use crate::messages::message_wire::{CheckedPrograms, HtmlCheck};
 use crate::model::Timestamp;
 
-pub(crate) const LIST: Endpoint<(), Page<TemplateSummary>> = Endpoint::list(
-    "sandboxTemplatesList",
-    "/_sandbox/templates",
-    "List the templates",
-    Cursor::Text,
-);
+requests! {
+    /// Lists the templates of emails without their content, by ID.
+    LIST: fn templates() -> Page<TemplateSummary> = Endpoint::list(
+        "sandboxTemplatesList",
+        "/_sandbox/templates",
+        "List the templates",
+        Cursor::Text,
+    );
+
+    /// Returns a template.
+    TEMPLATE: fn template(id) -> Template = Endpoint::new(
+        GET,
+        "sandboxTemplatesGet",
+        "/_sandbox/templates/{id}",
+        "Get a template",
+    );
+
+    /// Deletes a template.
+    REMOVE: fn delete_template(id) -> () = Endpoint::new(
+        DELETE,
+        "sandboxTemplatesDelete",
+        "/_sandbox/templates/{id}",
+        "Delete a template",
+    );
+}
+
 pub(crate) const PUT_TEMPLATE: Endpoint<NewTemplate, Template> = Endpoint::new(
     PUT,
     "sandboxTemplatesCreate",
     "/_sandbox/templates/{id}",
     "Create or replace a template",
-);
-pub(crate) const TEMPLATE: Endpoint<(), Template> = Endpoint::new(
-    GET,
-    "sandboxTemplatesGet",
-    "/_sandbox/templates/{id}",
-    "Get a template",
-);
-pub(crate) const REMOVE: Endpoint<(), ()> = Endpoint::new(
-    DELETE,
-    "sandboxTemplatesDelete",
-    "/_sandbox/templates/{id}",
-    "Delete a template",
 );
 pub(crate) const RENDER: Endpoint<Variables, RenderedTemplate> = Endpoint::new(
     POST,
@@ -127,19 +135,9 @@ pub struct RenderedTemplate {
 }
 
 impl Client {
-    /// Lists the templates of emails without their content, by ID.
-    pub fn templates(&self) -> Request<Page<TemplateSummary>> {
-        self.call(&LIST, &[])
-    }
-
     /// Creates or replaces a template.
     pub fn put_template(&self, id: &str, template: &NewTemplate) -> Request<Template> {
         self.send(&PUT_TEMPLATE, &[id], template)
-    }
-
-    /// Returns a template.
-    pub fn template(&self, id: &str) -> Request<Template> {
-        self.call(&TEMPLATE, &[id])
     }
 
     /// Renders a template as an email with it would be, and sends nothing.
@@ -163,10 +161,5 @@ impl Client {
             variables: Some(variables),
         };
         self.send(&HTML_CHECK, &[id], &body)
-    }
-
-    /// Deletes a template.
-    pub fn delete_template(&self, id: &str) -> Request<()> {
-        self.call(&REMOVE, &[id])
     }
 }

@@ -73,17 +73,17 @@ fn view(webhook: Webhook, with_secret: bool) -> WebhookJson {
 }
 
 pub(crate) async fn create(call: Call<New>) -> Result<Reply<WebhookJson>> {
-    let New { url, events } = call.read().await?;
+    let New { url, events } = call.body().await?;
     register(call, url, events, view).await
 }
 
-pub(crate) async fn list(call: Call) -> Result<Reply<Vec<WebhookJson>>> {
+pub(crate) async fn list(call: Call) -> Result<Vec<WebhookJson>> {
     list_of_service(call, view).await
 }
 
-pub(crate) async fn update(call: Call<Update>) -> Result<Reply<WebhookJson>> {
-    let (id, update) = (call.id(), call.read().await);
-    let updated = call.data.write(move |tx, app, organization| {
+pub(crate) async fn update(call: Call<Update>) -> Result<WebhookJson> {
+    let (id, update) = (call.id(), call.body().await);
+    let updated = call.write(move |tx, app, organization| {
         let mut webhook = webhook_rows::find(tx.reader(), &id, organization, Service::Email)?;
         let Update {
             url,
@@ -100,7 +100,7 @@ pub(crate) async fn update(call: Call<Update>) -> Result<Reply<WebhookJson>> {
         }
         Ok(webhook)
     });
-    call.reply(view(updated.await?, false))
+    Ok(view(updated.await?, false))
 }
 
 /// The response of `test`.
@@ -110,11 +110,9 @@ type TestResult = Map<String, Value>;
 /// (`docs/undocumented/services.md#webhook-test`). The attempt is recorded as a delivery.
 pub(crate) async fn test(call: Call) -> Result<Reply<TestResult>> {
     let id = call.id();
-    let find = call
-        .data
-        .read(move |reader, of| webhook_rows::find(reader, &id, of, Service::Email));
+    let find = call.read(move |reader, of| webhook_rows::find(reader, &id, of, Service::Email));
     let (webhook, key) = (find.await?, call.idempotency_key()?);
-    let (app, organization) = (Arc::clone(&call.data.app), call.data.organization);
+    let (app, organization) = (Arc::clone(&call.app), call.organization);
     // The attempt goes on if the client disconnects, and is recorded.
     let attempt = tokio::spawn(async move {
         let _active = app.activity.request();
@@ -207,13 +205,13 @@ pub(crate) fn describe_test(_: &mut SchemaGenerator) -> Option<Schema> {
 }
 
 /// Registers a webhook. `view` makes the response, which contains the secret.
-pub(crate) async fn register<B, T: Serialize + 'static>(
+async fn register<B, T: Serialize + 'static>(
     call: Call<B>,
     url: Option<String>,
     events: Option<Vec<String>>,
     view: fn(Webhook, bool) -> T,
 ) -> Result<Reply<T>> {
-    let (service, settings) = (call.operation.service(), &call.data.app.settings);
+    let (service, settings) = (call.operation.service(), &call.app.settings);
     // What is missing is not valid.
     let (url, events) = (url.unwrap_or_default(), events.unwrap_or_default());
     let events = check(service, settings, Some(&url), Some(events))?.unwrap_or_default();
@@ -227,33 +225,27 @@ pub(crate) async fn register<B, T: Serialize + 'static>(
 }
 
 /// Lists the webhooks of the organization, oldest first.
-pub(crate) async fn list_of_service<T: Serialize>(
-    call: Call,
-    view: fn(Webhook, bool) -> T,
-) -> Result<Reply<Vec<T>>> {
+async fn list_of_service<T: Serialize>(call: Call, view: fn(Webhook, bool) -> T) -> Result<Vec<T>> {
     let service = call.operation.service();
-    let read = call
-        .data
-        .read(move |reader, of| webhook_rows::list(reader, of, service));
-    call.reply(
-        read.await?
-            .into_iter()
-            .map(|webhook| view(webhook, false))
-            .collect(),
-    )
+    let read = call.read(move |reader, of| webhook_rows::list(reader, of, service));
+    Ok(read
+        .await?
+        .into_iter()
+        .map(|webhook| view(webhook, false))
+        .collect())
 }
 
 /// Deletes a webhook. Its pending deliveries are dropped.
-pub(crate) async fn delete(call: Call) -> Result<Reply<()>> {
+pub(crate) async fn delete(call: Call) -> Result<()> {
     let (id, service) = (call.id(), call.operation.service());
-    let deleted = call.data.write(move |tx, _, organization| {
+    let deleted = call.write(move |tx, _, organization| {
         let webhook = webhook_rows::find(tx.reader(), &id, organization, service)?;
         webhook_rows::delete(tx, &webhook.id, organization)
     });
     deleted.await?;
     // Aborts the attempts in progress.
-    let _ = call.data.app.engine.send(Command::Reload).await;
-    call.reply(())
+    let _ = call.app.engine.send(Command::Reload).await;
+    Ok(())
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -294,10 +286,10 @@ fn view_endpoint(webhook: Webhook, with_secret: bool) -> EndpointJson {
 }
 
 pub(crate) async fn create_endpoint(call: Call<NewEndpoint>) -> Result<Reply<EndpointJson>> {
-    let NewEndpoint { url, events } = call.read().await?;
+    let NewEndpoint { url, events } = call.body().await?;
     register(call, url, events, view_endpoint).await
 }
 
-pub(crate) async fn list_endpoints(call: Call) -> Result<Reply<Vec<EndpointJson>>> {
+pub(crate) async fn list_endpoints(call: Call) -> Result<Vec<EndpointJson>> {
     list_of_service(call, view_endpoint).await
 }

@@ -5,15 +5,18 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::control::{Client, Endpoint, GET, Request};
+use crate::control::{Endpoint, GET, requests};
 use crate::model::Timestamp;
 
-pub(crate) const LIST: Endpoint<(), Vec<Webhook>> = Endpoint::new(
-    GET,
-    "sandboxWebhooksList",
-    "/_sandbox/webhooks",
-    "List the webhooks of both services with their secrets",
-);
+requests! {
+    /// Lists the webhooks of both services with their secrets, oldest first.
+    LIST: fn webhooks() -> Vec<Webhook> = Endpoint::new(
+        GET,
+        "sandboxWebhooksList",
+        "/_sandbox/webhooks",
+        "List the webhooks of both services with their secrets",
+    );
+}
 
 /// A webhook of either service. The `Debug` output omits the secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -45,12 +48,5 @@ impl fmt::Debug for Webhook {
         f.debug_struct("Webhook")
             .field("id", &self.id)
             .finish_non_exhaustive()
-    }
-}
-
-impl Client {
-    /// Lists the webhooks of both services with their secrets, oldest first.
-    pub fn webhooks(&self) -> Request<Vec<Webhook>> {
-        self.call(&LIST, &[])
     }
 }

@@ -410,10 +410,11 @@ fn the_client_covers_every_endpoint() {
         let source = std::fs::read_to_string(&path).unwrap();
         // However the calls are formatted.
         let calls: String = source.split_whitespace().collect();
+        // Those that `requests!` declares have their method there.
+        count += source.matches(" = Endpoint::").count();
         let constants = source.split("pub(crate) const ").skip(1);
         let constants = constants.filter_map(|rest| rest.split_once(": Endpoint<"));
         for (name, _) in constants {
-            count += 1;
             let is_other = ["LEASE", "READY", "STREAM"].contains(&name);
             let is_used = calls.contains(&format!("&{name},"));
             assert!(

@@ -75,6 +75,15 @@ async fn error_format_is_selectable() {
 }
 
 #[tokio::test]
+async fn scope_status_is_401() {
+    let sandbox = with("scope-status=401").await;
+    let (_, key) = sandbox.email_key(r#""emails:read""#).await;
+    let refused = sandbox.with_key(&key, "POST /api/v1/emails", EMAIL).await;
+    assert_eq!(refused.status, 401);
+    assert!(refused.body.contains("insufficient_scope"), "{refused:?}");
+}
+
+#[tokio::test]
 async fn idempotency_is_ignored() {
     let sandbox = with("idempotency=ignored").await;
     let headers = format!("authorization: Bearer {KEY}\r\nidempotency-key: k\r\n");

@@ -119,3 +119,111 @@ async fn a_database_of_a_newer_version_is_refused_and_both_versions_are_named() 
     assert!(error.contains("reads up to 10"), "{error}");
     assert_eq!(version(&path), 4711);
 }
+
+/// The names of what is stored as JSON, by table and column. A database of this version has them: who calls
+/// a field of a type differently gives its stored form the old name, or writes a migration.
+const STORED: [(&str, &str, &str); 13] = [
+    (
+        "api_key",
+        "data",
+        "createdAt hint id key mode scope scopes service sha256",
+    ),
+    ("audience", "data", "createdAt id name updatedAt"),
+    (
+        "contact",
+        "data",
+        "audienceId createdAt email id metadata name subscribed topics updatedAt",
+    ),
+    (
+        "domain",
+        "data",
+        "createdAt dkim_verified dmarc_verified id kind mx_verified name priority records \
+         spf_verified type updatedAt value verified",
+    ),
+    ("dns_record", "data", "kind name priority type value"),
+    (
+        "template",
+        "data",
+        "createdAt html id subject text updatedAt",
+    ),
+    (
+        "email",
+        "data",
+        "address attachments bcc cc createdAt detail domain e from history id lastEvent \
+         organization preview r recipients replyTo request s scheduledAt sent_at shown status \
+         subject t tag tags templateId to tracking updatedAt",
+    ),
+    (
+        "message",
+        "data",
+        "attachments createdAt direction emailId from id preview recipient subject",
+    ),
+    (
+        "webhook",
+        "data",
+        "active createdAt events id secret service updatedAt url",
+    ),
+    (
+        "delivery",
+        "data",
+        "attemptCount attempts body createdAt emailId event id nextDueAt recipient service \
+         state subject updatedAt webhook",
+    ),
+    (
+        "attempt",
+        "data",
+        "content-type delivery durationMs error mail-attempt mail-delivery-id mail-event \
+         mail-signature number requestHeaders responseBody startedAt status url user-agent",
+    ),
+    (
+        "fault",
+        "data",
+        "at hits id operation remaining status times",
+    ),
+    (
+        "message",
+        "authentication",
+        "aligned dkim domain result spf",
+    ),
+];
+
+#[tokio::test]
+async fn what_is_stored_has_the_names_that_databases_have() {
+    let directory = private_dir();
+    let server = Server::builder().data_dir(directory.path()).start().await;
+    let sandbox = Sandbox::of(server.expect("started"));
+    let webhook = r#"{"url":"http://127.0.0.1:9/","events":["email.delivered","email.received"]}"#;
+    sandbox.call("POST /api/v1/webhooks", webhook).await;
+    let audience = sandbox
+        .call("POST /api/v1/audiences", r#"{"name":"All"}"#)
+        .await;
+    let contacts = format!("POST /api/v1/audiences/{}/contacts", audience.id());
+    sandbox
+        .call(&contacts, r#"{"email":"ada@example.test"}"#)
+        .await;
+    let template = r#"{"text":"Hi"}"#;
+    sandbox
+        .control("PUT /_sandbox/templates/hi", template)
+        .await;
+    let fault = r#"{"operation":"emails.get","status":503,"times":2}"#;
+    sandbox.control("POST /_sandbox/faults", fault).await;
+    sandbox.call("GET /api/v1/emails/any", "").await;
+    let email = r#"{"from":"a@sandbox.test","to":"b@sandbox.test","subject":"Hi","text":"Hi",
+                    "tags":{"tag":1}}"#;
+    assert_eq!(sandbox.call("POST /api/v1/emails", email).await.status, 202);
+    sandbox.settle().await;
+    sandbox.server.stop().await;
+
+    let database = Connection::open(directory.path().join("svc.db")).expect("opened");
+    for (table, column, names) in STORED {
+        let sql = format!(
+            "SELECT coalesce(group_concat(key, ' '), '') FROM (
+                 SELECT DISTINCT key FROM {table}, json_tree({table}.{column})
+                 WHERE typeof(key) = 'text' ORDER BY key)"
+        );
+        let found: String = database
+            .query_row(&sql, [], |row| row.get(0))
+            .expect("names");
+        assert_eq!(found, names, "{table}.{column}");
+    }
+}

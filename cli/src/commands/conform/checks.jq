@@ -126,10 +126,8 @@ def no_secret($name): shows(if any(items; true) | not then nothing_listed else a
 def made($what; f): if ok then
     . as $it | [.body | mine($what)]
     | if length > 0 then .[0] | f
-      elif $it | has_more then
-        if $what == "audience" and $seen.ids["audiences.walk"] == "found" then true
-        elif $what == "audience" and $seen.ids["audiences.walk"] == "whole" then "it is not there"
-        else "it may be on another page of the list" | not_tried end
+      elif $what == "audience" and $seen.ids["audiences.walk"] == "found" and any($it.raw | list; true) then true
+      elif $it | has_more then "it may be on another page of the list" | not_tried
       else "it is not there" end
     else answered end;
 def made($what): made($what; true);
@@ -147,7 +145,7 @@ def is_consistent: [field(flags[]) | flag | booleans] | length < 5 or .[4] == al
 
 # The field with the status of an email, and the status.
 def state: first(.raw | inside
-    | ("status", "lastevent", "state", "deliverystatus", "emailstatus", "messagestatus", "currentstatus") as $name
+    | ("status", "lastevent", "state", "deliverystatus", "deliverystate", "emailstatus", "messagestatus", "currentstatus") as $name
     | first(to_entries[] | select(.key | plain == $name))
     | select(.value | isstring and test("^[A-Za-z_-]+$"))
     | {name: .key, word: .value});

@@ -325,7 +325,7 @@ mod tests {
             verdict_on(&seen, "list-pages"),
             (Some(Grade::Ambiguous), None)
         );
-        seen.ids.insert("audiences.walk", "whole".to_owned());
+        seen.ids.insert("audiences.walk", "found".to_owned());
         assert_eq!(verdict_on(&seen, "list-pages").1.as_deref(), Some("link"));
     }
 

@@ -20,11 +20,13 @@ pub(super) fn describe(
     responses: &mut Value,
 ) {
     let mut by_status: BTreeMap<u16, BTreeSet<Code>> = BTreeMap::new();
+    let is_401 = document.settings.dialect.is(Point::ScopeStatus, "401");
     for code in codes {
-        by_status
-            .entry(status(code).as_u16())
-            .or_default()
-            .insert(code);
+        let status = match code {
+            Code::InsufficientScope if is_401 => status(Code::Unauthorized),
+            _ => status(code),
+        };
+        by_status.entry(status.as_u16()).or_default().insert(code);
     }
     for (status, codes) in by_status {
         let mut name = codes

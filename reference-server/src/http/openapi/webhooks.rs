@@ -1,12 +1,14 @@
 //! The `webhooks` section of a description: every event with the headers and the body of
 //! its deliveries, generated from the types that the deliveries are serialized from.
 
+use std::sync::LazyLock;
+
 use schemars::Schema;
 use serde_json::{Value, json};
 use svc_sdk::Service;
 
 use crate::http::openapi::DescribeDelivery;
-use crate::http::openapi::document::{Document, Part, parameter};
+use crate::http::openapi::document::{Document, Part};
 use crate::model::Event;
 
 /// The description of every event, by its name.
@@ -54,39 +56,16 @@ fn webhook(service: Service, event: &str, description: &str, body: &Schema) -> V
     }})
 }
 
-/// The headers of a delivery.
-fn headers(service: Service, event: &str) -> Vec<Value> {
-    let name = "The name of the event. The signature does not cover it.";
-    let event = json!({"const": event});
-    let headers = match service {
-        Service::Email => vec![
-            ("Mail-Event", name, event),
-            (
-                "Mail-Delivery-Id",
-                "The ID of the delivery; the same on every attempt, and equal to `id` in the body.",
-                json!({"type": "string", "format": "uuid"}),
-            ),
-            (
-                "Mail-Attempt",
-                "The number of the attempt; the first is 1.",
-                json!({"type": "integer", "minimum": 1}),
-            ),
-            (
-                "Mail-Signature",
-                "The HMAC-SHA256 of the raw body in hex, keyed with the webhook's `signingSecret`.",
-                json!({"type": "string", "pattern": "^[0-9a-f]{64}$"}),
-            ),
-        ],
-        _ => vec![
-            ("X-Service-Event", name, event),
-            (
-                "X-Service-Signature",
-                "`sha256=` followed by the HMAC-SHA256 of the raw body in hex, keyed with the endpoint's `secret`.",
-                json!({"type": "string", "pattern": "^sha256=[0-9a-f]{64}$"}),
-            ),
-        ],
-    };
-    let describe =
-        |(name, description, schema)| parameter("header", name, true, description, &schema);
-    headers.into_iter().map(describe).collect()
+/// The headers of each service. That of the event comes first, without its schema.
+static HEADERS: LazyLock<Value> =
+    LazyLock::new(|| serde_json::from_str(include_str!("webhook_headers.json")).expect("JSON"));
+
+fn headers(service: Service, event: &str) -> Value {
+    let mut headers = HEADERS[service.as_str()].clone();
+    headers[0]["schema"] = json!({"const": event});
+    for header in headers.as_array_mut().into_iter().flatten() {
+        header["in"] = "header".into();
+        header["required"] = true.into();
+    }
+    headers
 }

@@ -125,7 +125,7 @@ async fn problem(resolver: &Resolver, record: &Record, found: &[String]) -> Opti
     (!passed).then_some(problem)
 }
 
-pub(super) fn is_dmarc(text: &str) -> bool {
+fn is_dmarc(text: &str) -> bool {
     let first = text.split(';').next().unwrap_or_default();
     first.split_once('=').is_some_and(|(name, value)| {
         name.trim().eq_ignore_ascii_case("v") && value.trim() == "DMARC1"

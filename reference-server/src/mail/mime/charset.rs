@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use encoding_rs::{EUC_KR, Encoding, GBK, ISO_2022_JP, REPLACEMENT, WINDOWS_1252};
+use encoding_rs::{
+    EUC_KR, Encoding, GBK, ISO_2022_JP, REPLACEMENT, UTF_16BE, UTF_16LE, WINDOWS_1252,
+};
 use mail_parser::decoders::charsets::map::charset_decoder;
 
 /// Decodes text in the charset with this label; see [`undeclared`] for an unknown one.
@@ -13,19 +15,17 @@ pub(super) fn decode(bytes: &[u8], label: &str) -> String {
         return undeclared(bytes, "");
     }
     if matches!(label, "iso-2022-kr" | "csiso2022kr") {
-        return EUC_KR
-            .decode(&from_shifts(bytes, [b"\x0e", b"\x0f", b"\x1b$)C"]))
-            .0
-            .into_owned();
+        let shifts: [&[u8]; 3] = [b"\x0e", b"\x0f", b"\x1b$)C"];
+        return decode_as(EUC_KR, &from_shifts(bytes, shifts));
     }
     if label == "hz-gb-2312" {
-        return GBK
-            .decode(&from_shifts(bytes, [b"~{", b"~}", b"~\n"]))
-            .0
-            .into_owned();
+        return decode_as(GBK, &from_shifts(bytes, [b"~{", b"~}", b"~\n"]));
+    }
+    if label == "utf-16" {
+        return decode_as(byte_order(bytes), bytes);
     }
     if let Some(encoding) = encoding(label) {
-        return encoding.decode(bytes).0.into_owned();
+        return decode_as(encoding, bytes);
     }
 
     let number = label.trim_start_matches(|c: char| !c.is_ascii_digit());
@@ -48,11 +48,11 @@ pub(super) fn decode(bytes: &[u8], label: &str) -> String {
 /// the charset of what is around it.
 pub(super) fn undeclared(bytes: &[u8], around: &str) -> String {
     if bytes.windows(2).any(|pair| pair == b"\x1b$") {
-        return ISO_2022_JP.decode(bytes).0.into_owned();
+        return decode_as(ISO_2022_JP, bytes);
     }
     match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
-        Err(_) if around.is_empty() || is_utf8(around) => WINDOWS_1252.decode(bytes).0.into_owned(),
+        Err(_) if around.is_empty() || is_utf8(around) => decode_as(WINDOWS_1252, bytes),
         Err(_) => decode(bytes, around),
     }
 }
@@ -65,11 +65,29 @@ pub(super) fn as_sent<'x>(text: &'x str, label: &str) -> Cow<'x, [u8]> {
     }
 }
 
+fn decode_as(encoding: &'static Encoding, bytes: &[u8]) -> String {
+    encoding.decode(bytes).0.into_owned()
+}
+
+/// That of UTF-16 without a mark at its start: where the zeros of letters and spaces are.
+fn byte_order(bytes: &[u8]) -> &'static Encoding {
+    let zeros = |skipped| {
+        let halves = bytes.iter().skip(skipped).step_by(2);
+        halves.filter(|byte| **byte == 0).count()
+    };
+    if zeros(0) > zeros(1) {
+        UTF_16BE
+    } else {
+        UTF_16LE
+    }
+}
+
 fn is_utf8(label: &str) -> bool {
     Encoding::for_label(label.as_bytes()) == Some(encoding_rs::UTF_8)
 }
 
 fn encoding(label: &str) -> Option<&'static Encoding> {
+    let label = &*label.replacen("win-", "windows-", 1);
     let known = match label {
         "cp932" | "ms932" => "shift_jis",
         "cp936" | "ms936" => "gbk",

@@ -131,6 +131,7 @@ pub(crate) fn mailboxes(list: &str) -> Vec<String> {
         .parse_address()
         .into_address();
     let parsed = parsed.iter().flat_map(Address::iter);
+    let has_brackets = list.contains('<');
     parsed
         .filter_map(|one| mailbox(one, has_brackets))
         .collect()
@@ -210,6 +211,17 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_stands_before_the_header_does_not_hide_it() {
+        let separator = "From ada@a.test Mon Jan  1 00:00:00 2024\r\n";
+        for before in ["", "\u{feff}", separator, &format!(">{separator}")] {
+            let source = format!("{before}From : ada@a.test\r\nSubject: x\r\n\r\ny");
+            let message = Incoming::parse(source.as_bytes());
+            assert_eq!(message.from, "ada@a.test", "{before:?}");
+            assert_eq!(message.subject, "x", "{before:?}");
+        }
+    }
+
     fn text(source: &[u8]) -> String {
         Incoming::parse(source)
             .text
@@ -221,6 +233,10 @@ mod tests {
     #[test]
     fn damage_is_read_as_others_read_it() {
         let multipart = "Content-Type: multipart/mixed; boundary=b\r\n\r\n";
+        let encoded = |charset, content| {
+            let kind = format!("Content-Type: text/plain; charset={charset}\r\n");
+            format!("{kind}Content-Transfer-Encoding: base64\r\n\r\n{content}")
+        };
         for (source, expected) in [
             (format!("{multipart}--b\r\n\r\nx\r\n"), "x"),
             (format!("{multipart}--b\r\n\r\na --b c\r\n--b--\r\n"), "a --b c"),
@@ -244,6 +260,9 @@ mod tests {
                 "http://a.test/b\r\nc",
             ),
             ("Content-Type: text/plain\r\n\r\n\u{1b}$B$F\u{1b}(B".into(), "て"),
+            (encoded("win-1251", "z/A="), "Пр"),
+            (encoded("utf-16", "AEcAcg=="), "Gr"),
+            (encoded("utf-16", "RwByAA=="), "Gr"),
             ("Subject: x\r\nno field\r\n\r\ny".into(), "no field\r\n\r\ny"),
         ] {
             assert_eq!(text(source.as_bytes()), expected, "{source:?}");

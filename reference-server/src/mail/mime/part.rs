@@ -176,10 +176,14 @@ pub(crate) fn has_header(source: &[u8]) -> bool {
 /// line before it.
 fn split_header(source: &[u8]) -> (Vec<Field<'_>>, &[u8]) {
     let mut fields = Vec::new();
-    let mut rest = source;
+    let mut rest = source.strip_prefix(b"\xef\xbb\xbf").unwrap_or(source);
     // The line before each message in an mbox file.
-    if rest.starts_with(b"From ") {
-        rest = &rest[field_length(rest)..];
+    let (first, after) = rest.split_at(field_length(rest));
+    let is_separator = [&b"From "[..], b">From "]
+        .iter()
+        .any(|start| first.starts_with(start));
+    if is_separator && !Field::new(first).is("From") {
+        rest = after;
     }
     while !rest.is_empty() {
         for end in [&b"\r\n"[..], b"\n"] {
