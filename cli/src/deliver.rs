@@ -86,7 +86,8 @@ impl Delivery {
         if context.settings.guard.for_run()?.is_none() {
             return Ok(());
         }
-        self.restrict(context.dialect()).map_err(stopped_by_guard)
+        self.restrict(context.clients.dialect())
+            .map_err(stopped_by_guard)
     }
 
     /// Under a recipient guard, only events go out, with their own headers: another header could make

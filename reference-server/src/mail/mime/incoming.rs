@@ -126,7 +126,6 @@ pub(crate) fn mailboxes(list: &str) -> Vec<String> {
         format!(" =?utf-8?B?{}?=", STANDARD.encode(text))
     });
     let list = format!("{}\n", with_quoted_parts_in_brackets(&list));
-    let has_brackets = list.contains('<');
     let parsed = MessageStream::new(list.as_bytes())
         .parse_address()
         .into_address();
