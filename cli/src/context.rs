@@ -19,11 +19,9 @@ use std::rc::Rc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use svc_sdk::Call;
 
 use crate::failure::Failure;
 use crate::output::{Printer, View};
-use crate::prepared::Prepared;
 use crate::settings::Settings;
 
 /// The context of one command. What is about its run can be had from it directly.
@@ -49,13 +47,6 @@ impl Context {
             caller: Caller::new(Rc::clone(&run), idempotency_key),
             run,
         }
-    }
-
-    /// Shows or sends a request, with the options of this command: [`Prepared::decide`].
-    pub async fn call<T: 'static>(&self, call: Call<T>, what: &str) -> Result<T, Failure> {
-        let call = Prepared::new(self.caller.with_options(call));
-        let call = call.decide(self).await?;
-        self.caller.send(call, what).await
     }
 
     /// Reports a deletion of what `shown` describes to people.

@@ -48,6 +48,15 @@ impl<P: Preview> Prepared<P> {
     }
 }
 
+impl Context {
+    /// Shows or sends a request, with the options of this command: [`Prepared::decide`].
+    pub async fn call<T: 'static>(&self, call: Call<T>, what: &str) -> Result<T, Failure> {
+        let call = Prepared::new(self.caller.with_options(call));
+        let call = call.decide(self).await?;
+        self.caller.send(call, what).await
+    }
+}
+
 /// Returns if what `show` shows is to be done now. A run that only shows it ends here, with
 /// [`Kind::Shown`].
 pub async fn decided(
