@@ -437,7 +437,7 @@ fn a_bulk_job_goes_to_those_of_an_audience_who_have_not_opted_out() {
     job["rows"] = json!([{"email": "a@b.test"}]);
     let none = json!({"from": "hello@sandbox.test", "subject": "s", "text": "t"});
     for (job, problem) in [
-        (job, "'--audience <AUDIENCE>' cannot be used with"),
+        (job, "'audience <AUDIENCE>' cannot be used with"),
         (none, "<FILE>"),
     ] {
         let answer = client.call("plan_bulk", job);

@@ -162,7 +162,7 @@ const MAX_OUTPUT: usize = 8 * 1024 * 1024;
 /// and 32 for each value.
 const MAX_VARIABLES: usize = 1024 * 1024;
 /// Maximum number of steps times the bytes that one step can read.
-const MAX_BYTES_READ: u64 = 3_000_000_000;
+const MAX_BYTES_READ: u64 = 6_000_000_000;
 
 fn text_size(value: &Value) -> usize {
     32 + match value {

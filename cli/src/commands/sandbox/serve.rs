@@ -109,7 +109,7 @@ pub struct Serve {
     /// The hosts of webhooks are looked up in the hosts file, and then on this server.
     #[arg(long, value_name = "ADDR", value_parser = address::parse, hide_short_help = true)]
     resolver: Option<SocketAddr>,
-    /// SMTP listen address, or off [default: 127.0.0.1:1025]
+    /// SMTP address, or off [default: 127.0.0.1:1025]
     ///
     /// Accepts mail to any address. Port 0 picks a free port, as the default does if another program
     /// uses 1025. With --network public, the default is off.
