@@ -2,7 +2,9 @@
 //! sending host and the source, and returns an `Authentication`, at the latest after
 //! `CHECK_TIMEOUT` for each of the two. A failure is a verdict, not an error: nothing is rejected
 //! because of it. `without_own_results` removes `Authentication-Results` that claim to be from this
-//! server, before its own are added. SPF is in `dns/spf.rs`, DKIM in `dkim.rs`.
+//! server, before its own are added. SPF is in `dns/spf.rs`, DKIM in `authentication/signatures.rs`.
+
+mod signatures;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,7 +12,6 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::mail::dkim;
 use crate::mail::dns::{self, Resolver};
 use crate::mail::header::{Field, Header};
 use crate::messages::message_wire::{Authentication, DkimResult, DkimVerdict, SpfVerdict};
@@ -42,7 +43,7 @@ pub(crate) async fn check(
         result: DkimVerdict::TempError,
         ..DkimResult::default()
     };
-    let dkim = timeout(CHECK_TIMEOUT, dkim::verify(resolver, source, now)).await;
+    let dkim = timeout(CHECK_TIMEOUT, signatures::verify(resolver, source, now)).await;
     Ok(Authentication {
         spf,
         dkim: dkim.unwrap_or(Ok(timed_out))?,
@@ -219,7 +220,7 @@ mod tests {
             (source, DkimVerdict::Pass),
             (changed.into_bytes(), DkimVerdict::PermError),
         ] {
-            let found = dkim::verify(&resolver, &Arc::new(message), 0).await;
+            let found = signatures::verify(&resolver, &Arc::new(message), 0).await;
             assert_eq!(found.expect("a result").result, verdict);
         }
     }
@@ -251,7 +252,7 @@ mod tests {
         for round in 0..2_001 {
             let source = signed(sources[round % sources.len()]);
             let changed = Arc::new(mutate(source.clone(), &mut random));
-            let found = dkim::verify(&resolver, &changed, 0)
+            let found = signatures::verify(&resolver, &changed, 0)
                 .await
                 .expect("a result");
             if found.result == DkimVerdict::Pass {

@@ -1,9 +1,8 @@
 //! DKIM (RFC 6376): signing keys, their DNS records, and signatures (`rsa-sha256`,
 //! `relaxed/relaxed`).
 
-mod canonical;
+pub(crate) mod canonical;
 mod keys;
-mod verify;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -15,7 +14,6 @@ use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use crate::mail::header::{Field, Header};
 use crate::model::error::Failure;
 pub(crate) use keys::{StoredKey, new_key};
-pub(crate) use verify::verify;
 
 /// A domain's RSA-2048 signing key. It has no `Debug`: it is secret.
 ///
@@ -77,7 +75,7 @@ impl SigningKey {
     }
 
     /// The value of the `b=` tag for the canonical data, folded.
-    fn signature(&self, data: &[u8]) -> Result<String, Failure> {
+    pub(crate) fn signature(&self, data: &[u8]) -> Result<String, Failure> {
         let mut signature = vec![0; self.0.public().modulus_len()];
         self.0
             .sign(

@@ -5,7 +5,7 @@ use crate::mail::header::Field;
 impl Field<'_> {
     /// Appends the canonical form (§3.4.1 or §3.4.2), without the final line break. The relaxed one
     /// has the name in lower case, and the value unfolded.
-    pub(super) fn write(&self, form: Form, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, form: Form, out: &mut Vec<u8>) {
         match form {
             Form::Simple => out.extend_from_slice(self.raw),
             Form::Relaxed => {
@@ -19,14 +19,14 @@ impl Field<'_> {
 
 /// Canonicalization algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     Simple,
     Relaxed,
 }
 
 /// The canonical body. It has no empty lines at its end (§3.4.3). The relaxed form also reduces runs
 /// of white space to one space and ignores white space at line ends (§3.4.4).
-pub(super) fn canonical_body(body: &[u8], form: Form) -> Vec<u8> {
+pub(crate) fn canonical_body(body: &[u8], form: Form) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len() + 2);
     let mut rest = body;
     while !rest.is_empty() {

@@ -11,7 +11,7 @@ use ring::digest::{Context, Digest, SHA256, digest};
 use ring::signature::{RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY as RSA, UnparsedPublicKey};
 use rsa::pkcs8::spki::SubjectPublicKeyInfoRef;
 
-use super::canonical::{Form, canonical_body};
+use crate::mail::dkim::canonical::{Form, canonical_body};
 use crate::mail::dns::{Resolver, tag};
 use crate::mail::header::{Field, Header};
 use crate::mail::mime::{Incoming, mailboxes};
@@ -358,9 +358,8 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 #[cfg(test)]
 mod tests {
-    use super::super::SANDBOX_KEY;
-    use super::super::SigningKey;
     use super::*;
+    use crate::mail::dkim::{SANDBOX_KEY, SigningKey};
     use crate::mail::dns::testing;
     use crate::model::dns::RecordKind;
 
