@@ -15,7 +15,11 @@ where
     R: Row + Send + 'static,
     C: Deref<Target = Input>,
 {
-    call.read(|reader, of| reader.list(of)).await
+    let read = |reader: Reader<'_>, of| {
+        let rows = reader.list(of)?;
+        Ok(rows)
+    };
+    call.read(read).await
 }
 
 /// Lists one page of them, oldest first.
