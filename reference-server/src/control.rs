@@ -15,7 +15,6 @@ pub(crate) mod endpoint;
 pub(crate) mod query;
 
 pub(crate) use client::{Client, Error, Request, requests};
-pub(crate) use endpoint::{
-    ACCEPTED, CREATED, Cursor, DELETE, Declaration, Endpoint, GET, NoQuery, POST, PUT, Page,
-    Subject, is_nothing,
-};
+pub(crate) use endpoint::{ACCEPTED, CREATED, Cursor, DELETE, Endpoint, GET, POST, PUT, Page};
+#[cfg(feature = "server")]
+pub(crate) use endpoint::{Declaration, NoQuery, Subject, is_nothing};

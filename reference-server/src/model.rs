@@ -34,7 +34,6 @@ pub(crate) mod terms;
 pub(crate) mod typed;
 
 pub(crate) use dns::{Record, RecordKind};
-pub(crate) use event::Event;
 pub(crate) use status::{Change, RecipientState, Status};
 pub(crate) use timestamp::Timestamp;
 
@@ -43,6 +42,7 @@ pub(crate) use {
     address::{Address, DomainName, Mailbox},
     addresses::Addresses,
     error::{Code, ErrorObject, Failure, Problems, Result},
+    event::Event,
     network::Network,
     terms::{MAX_SEARCHED, Terms},
     time::Millis,

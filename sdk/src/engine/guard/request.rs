@@ -95,10 +95,25 @@ fn override_header(name: &HeaderName) -> InvalidInput {
     )
 }
 
-/// Words in the names of headers and parameters by which frameworks and proxies take another method
-/// or another path, such as `X-HTTP-Method-Override`, `_method` and `X-Original-URL`.
-const OVERRIDES: [&str; 7] = [
-    "method", "override", "url", "uri", "path", "rewrite", "verb",
+/// Words in the names of headers and parameters by which frameworks, proxies and providers take another
+/// method, path, host or recipient, such as `X-HTTP-Method-Override`, `_method`, `X-Original-URL`, `Host`
+/// and `X-SMTPAPI`.
+const OVERRIDES: [&str; 15] = [
+    "method",
+    "override",
+    "url",
+    "uri",
+    "path",
+    "rewrite",
+    "verb",
+    "host",
+    "forwarded",
+    "redirect",
+    "destination",
+    "soapaction",
+    "target",
+    "route",
+    "smtpapi",
 ];
 
 #[cfg(test)]
@@ -122,12 +137,27 @@ mod tests {
 
     #[test]
     fn parameters_and_headers_that_change_the_request_are_known() {
-        for query in ["_method=POST", "a=b&%5Fmethod=POST", "a;X-HTTP-Method=y"] {
+        for query in [
+            "_method=POST",
+            "_route_=/api/v1/emails",
+            "a=b&%5Fmethod=POST",
+            "a;X-HTTP-Method=y",
+        ] {
             assert!(!is_query_plain(query, true), "{query}");
         }
         assert!(is_query_plain("page=2&email=a%40b.test", true));
         assert!(!is_query_plain("page=2", false));
-        for name in ["x-http-method-override", "x-original-url", "x-rewrite-url"] {
+        for name in [
+            "x-http-method-override",
+            "x-original-url",
+            "x-rewrite-url",
+            "host",
+            "x-forwarded-prefix",
+            "x-accel-redirect",
+            "soapaction",
+            "x-amz-target",
+            "x-smtpapi",
+        ] {
             assert!(is_override(&HeaderName::from_static(name)), "{name}");
         }
         for name in ["traceparent", "x-request-id", "accept-language"] {
