@@ -36,6 +36,13 @@ pub fn find(dir: &Path) -> Option<RunningServer> {
     find_running(dir).or_else(|| find_running(in_memory_dir(dir)))
 }
 
+/// Whether this user could see that a server runs on a data directory.
+pub fn is_readable(dir: &Path) -> bool {
+    let denied = std::io::ErrorKind::PermissionDenied;
+    let opened = File::open(dir.join("svc.db"));
+    !opened.is_err_and(|error| error.kind() == denied)
+}
+
 /// Where a server with `--in-memory`, which uses no data directory, is announced.
 pub fn in_memory_dir(dir: &Path) -> PathBuf {
     dir.join("in-memory")

@@ -66,7 +66,7 @@ impl Status {
         let request = Client::from_http(http).health();
         let is_given = elsewhere.is_some() || found.is_some();
         let request = Prepared::new(request).decide(context).await?;
-        if !is_given && names_only_dir(context)? {
+        if !is_given && names_only_dir(context)? && sandbox::is_readable(dir) {
             // The server at the usual address is that of another directory.
             return not_running(
                 context,
