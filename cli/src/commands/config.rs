@@ -167,7 +167,7 @@ pub struct Set {
     from: Option<PathBuf>,
 }
 
-/// What is no setting, though somebody may try to set it.
+/// A name that is not a setting, though somebody may try to set it.
 const KEYS: [&str; 2] = ["email_key", "extraction_key"];
 
 fn names() -> PossibleValuesParser {

@@ -70,7 +70,7 @@ fn import_is_repeatable() {
     assert_eq!(all.as_array().map(Vec::len), Some(3));
 }
 
-/// An export must not say that nobody has opted out.
+/// An export must not look as if everybody were still subscribed.
 #[test]
 fn a_csv_that_may_lack_a_consent_or_custom_data_says_so() {
     let export = |contact: &str| {

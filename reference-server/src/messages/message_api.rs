@@ -162,13 +162,13 @@ pub(crate) async fn get(call: ControlCall) -> Result<Message, Failure> {
 
 /// Returns the message with its content.
 pub(crate) async fn show(app: &Shared, organization: i64, id: String) -> Result<Message, Failure> {
-    let found = load(app, organization, id, COPIES).await?;
+    let found = load(app, organization, id).await?;
     heavy::run(move || Ok(found.into_message())).await
 }
 
 /// Returns the RFC 5322 source.
 pub(crate) async fn raw(call: ControlCall) -> Result<Response<Body>, Failure> {
-    let Found { source, .. } = load(&call.app, call.organization, call.id(), 1).await?;
+    let Found { source, .. } = opened(&call).await?;
     Ok(content("message/rfc822", source))
 }
 
@@ -302,22 +302,13 @@ struct Found {
     tracked: Targets,
 }
 
-/// How many times its size a message takes that is read: the source, its parts, what they decode to,
-/// and all of it as JSON are in memory together.
-const COPIES: usize = 5;
-
-/// Loads the message that a request is about, to read it.
+/// Loads the message that a request is about.
 async fn opened<B, Q>(call: &ControlCall<B, Q>) -> Result<Found, Failure> {
-    load(&call.app, call.organization, call.id(), COPIES).await
+    load(&call.app, call.organization, call.id()).await
 }
 
-/// Loads a message, when there is memory for so many copies of it. Outgoing ones are rendered.
-async fn load(
-    app: &Shared,
-    organization: i64,
-    id: String,
-    copies: usize,
-) -> Result<Found, Failure> {
+/// Loads a message, when there is memory for it. Outgoing ones are rendered.
+async fn load(app: &Shared, organization: i64, id: String) -> Result<Found, Failure> {
     let message = id.clone();
     let size = app.store.read(move |reader| {
         match message_rows::find(reader, organization, &message)?
@@ -328,7 +319,7 @@ async fn load(
             None => message_rows::source_size(reader, &message),
         }
     });
-    memory::reserve_response(size.await? * copies).await;
+    memory::reserve_response(size.await?).await;
     let load = move |reader: Reader<'_>| {
         let (summary, authentication) = message_rows::find(reader, organization, &id)?;
         let (sent, source) = match &summary.email_id {

@@ -49,6 +49,7 @@ pub(super) async fn send(
         // The clock cannot represent the deadline if the timeout is very long.
         deadline: start.checked_add(timeout).unwrap_or(start + MAX_TIMEOUT),
         attempts: 0,
+        api_key: None,
         limited: 0,
         in_doubt,
         may_be_processed: false,
@@ -56,8 +57,12 @@ pub(super) async fn send(
     let result = call.run().await;
     result.map_err(|error| {
         error.with_operation(request.operation).with(|error| {
-            if let Some(key) = shared.target.current_key_text() {
-                error.report.clean(&key);
+            if let Some(key) = call
+                .api_key
+                .as_ref()
+                .and_then(|key| shared.target.key_in(key))
+            {
+                error.report.clean(key);
             }
             error.attempts = call.attempts;
             error.idempotent = request.idempotent;
@@ -91,6 +96,8 @@ struct Progress<'a> {
     start: Instant,
     deadline: Instant,
     attempts: u32,
+    /// The value of the key's header in the last attempt.
+    api_key: Option<HeaderValue>,
     /// The attempts after which the service said when to come back. They do not count as retries.
     limited: u32,
     in_doubt: &'a InDoubt,
@@ -108,6 +115,7 @@ impl Progress<'_> {
             }
 
             self.attempts += 1;
+            self.api_key = Some(api_key.clone());
             let start = Instant::now();
             let result = self.attempt(&api_key, start).await;
             let elapsed = start.elapsed();
@@ -290,6 +298,7 @@ impl Progress<'_> {
             request: &confirmation.request,
             options: &options,
             url: self.shared.target.url(&confirmation.request.path),
+            api_key: None,
             ..*self
         };
         let start = Instant::now();

@@ -98,12 +98,10 @@ impl Target {
         }
     }
 
-    /// The key as it stands in its header.
-    pub(super) fn current_key_text(&self) -> Option<Zeroizing<String>> {
-        let value = self.current_api_key().ok()?;
+    /// The key in a value of its header.
+    pub(super) fn key_in<'a>(&self, value: &'a HeaderValue) -> Option<&'a str> {
         let text = value.to_str().ok()?;
-        let key = text.strip_prefix(self.key_form.prefix()).unwrap_or(text);
-        Some(Zeroizing::new(key.to_owned()))
+        Some(text.strip_prefix(self.key_form.prefix()).unwrap_or(text))
     }
 }
 

@@ -1,4 +1,5 @@
-//! What names of columns and values say about consent: `words.toml`, and what is no list of words.
+//! Whether the name of a column, or a value in it, says something about consent: by the lists in
+//! `words.toml`, and by rules for dates and for names of several words.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
