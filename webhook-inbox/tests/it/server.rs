@@ -3,6 +3,7 @@
 //! The tests that need it are ignored, and run with `SVC_TEST_POSTGRES=1` and `--include-ignored`.
 
 use std::os::unix::fs::chown;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -231,8 +232,9 @@ impl Bouncer {
             .spawn()
             .expect("SVC_TEST_POSTGRES=1, but pgbouncer cannot be started");
         let socket = directory.path().join(format!(".s.PGSQL.{}", Self::PORT));
+        // The file is there a moment before anything listens to it.
         for _ in 0..1000 {
-            if socket.exists() {
+            if UnixStream::connect(&socket).is_ok() {
                 break;
             }
             std::thread::sleep(Duration::from_millis(10));
