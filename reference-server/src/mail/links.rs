@@ -158,11 +158,15 @@ fn anchors(html: &str) -> impl Iterator<Item = Anchor> {
 
 /// The visible text: without tags, styles and scripts, and with collapsed white space.
 pub(super) fn visible_text(html: &str) -> String {
-    let apart = html.replace('<', " <");
-    html_to_text(&apart)
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
+    let text = html_to_text(&html.replace('<', " <"));
+    let mut visible = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !visible.is_empty() {
+            visible.push(' ');
+        }
+        visible.push_str(word);
+    }
+    visible
 }
 
 #[cfg(test)]

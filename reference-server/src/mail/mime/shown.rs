@@ -1,6 +1,8 @@
 //! What a mail program shows of a message: the text and the HTML of its parts, in order. All else
 //! is a file (as RFC 8621 §4.1.4 decides it).
 
+use std::borrow::Cow;
+
 use super::charset;
 use super::part::{Part, without_brackets};
 use crate::mail::links::visible_text;
@@ -89,13 +91,14 @@ impl Shown {
         let has_html = parts.iter().any(|part| part.html.is_some());
         let mut all = Self::default();
         for Self { text, html } in parts {
+            let (text, html) = (text.as_deref(), html.as_deref());
             if has_html {
-                let converted = || text.as_deref().map(as_html).unwrap_or_default();
-                append(&mut all.html, &html.clone().unwrap_or_else(converted));
+                let converted = || as_html(text.unwrap_or_default()).into();
+                append(&mut all.html, &html.map_or_else(converted, Cow::from));
             }
             if has_text {
-                let converted = || html.as_deref().map(visible_text).unwrap_or_default();
-                append(&mut all.text, &text.clone().unwrap_or_else(converted));
+                let converted = || visible_text(html.unwrap_or_default()).into();
+                append(&mut all.text, &text.map_or_else(converted, Cow::from));
             }
         }
         Some(all)
@@ -146,11 +149,21 @@ fn as_html(text: &str) -> String {
     if text.trim().is_empty() {
         return String::new();
     }
-    let escaped = text
-        .replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;");
-    format!("<div style=\"white-space: pre-wrap\">{escaped}</div>")
+    let escaped = text.bytes().filter(|byte| b"&<>".contains(byte)).count();
+    let mut html = String::with_capacity(text.len() + 4 * escaped + 64);
+    html.push_str("<div style=\"white-space: pre-wrap\">");
+    let mut rest = text;
+    while let Some(at) = rest.find(['&', '<', '>']) {
+        let entity = match rest.as_bytes()[at] {
+            b'&' => "&amp;",
+            b'<' => "&lt;",
+            _ => "&gt;",
+        };
+        html.extend([&rest[..at], entity]);
+        rest = &rest[at + 1..];
+    }
+    html.extend([rest, "</div>"]);
+    html
 }
 
 fn html(part: &Part<'_>) -> String {
