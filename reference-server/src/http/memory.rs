@@ -14,7 +14,7 @@ use tokio::sync::SemaphorePermit;
 use crate::runtime::memory::{RESPONSES, Reserved};
 
 tokio::task_local! {
-    /// What the handler of the current request has reserved for its response.
+    /// The memory that the handler of the current request has reserved for its response.
     static RESERVED: RefCell<Reserved>;
 }
 

@@ -296,7 +296,7 @@ pub(crate) async fn html_check(
 struct Found {
     summary: MessageSummary,
     authentication: Option<Authentication>,
-    /// That of an outgoing message.
+    /// The email of an outgoing message.
     email: Option<StoredEmail>,
     source: Vec<u8>,
     tracked: Targets,
