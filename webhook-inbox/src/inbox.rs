@@ -29,7 +29,7 @@ pub struct Inbox<D> {
     notifies: bool,
 }
 
-/// What an inbox and the workers of this process tell each other.
+/// The signals between an inbox and the workers of this process.
 #[derive(Default)]
 pub(crate) struct Signals {
     /// A delivery may be due.

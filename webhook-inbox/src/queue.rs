@@ -18,7 +18,7 @@ const VERSION: i64 = 2;
 /// Ends the claim of a delivery, with the parameters of `claim_of`.
 pub(crate) const FINISH: &str = include_str!("sql/finish.sql");
 
-/// What `Job::read` reads.
+/// The columns that `Job::read` reads.
 pub(crate) const COLUMNS: &str =
     "id, token, attempts, received_at, scope, service, event, key, encode(body, 'hex')";
 
@@ -33,7 +33,7 @@ pub(crate) fn insert(notifies: bool) -> String {
     format!("WITH stored AS ({insert}) {notify}")
 }
 
-/// What `insert` needs to store a delivery.
+/// The parameters with which `insert` stores a delivery.
 pub(crate) fn entry(delivery: &Delivery, scope: Option<&str>) -> Vec<Value> {
     let key = match scope {
         Some(scope) => delivery.key_in_namespace(scope),
@@ -56,7 +56,7 @@ pub(crate) fn accepted(rows: &[Row]) -> Accepted {
     }
 }
 
-/// What `FINISH` needs to end a claim.
+/// The parameters with which `FINISH` ends a claim.
 pub(crate) fn claim_of(job: &Job, keep_bodies: bool) -> Vec<Value> {
     let nothing: &[u8] = &[];
     params![job.id, job.token, i64::from(keep_bodies), nothing]

@@ -27,7 +27,7 @@ pub(crate) const COMMIT: &str = "SAVEPOINT webhook_inbox; COMMIT AND CHAIN";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Isolation {
-    /// What the database is set to, `READ COMMITTED` unless changed.
+    /// The database's own setting, `READ COMMITTED` unless changed.
     #[default]
     Database,
     /// `READ COMMITTED`
@@ -86,7 +86,7 @@ pub(crate) fn single(statement: &str, parameters: &[Value]) -> String {
     )
 }
 
-/// What it means if `COMMIT` fails.
+/// The meaning of a `COMMIT` that fails.
 pub(crate) fn commit_failed(code: Option<&str>, error: Error) -> Failure {
     match code {
         // There is no transaction, or it has failed.

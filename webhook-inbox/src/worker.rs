@@ -582,7 +582,7 @@ struct Ended {
 enum Next {
     Handled,
     RetryIn(Duration),
-    /// It is dead, or another worker's.
+    /// Dead, or claimed by another worker.
     Other,
 }
 

@@ -82,7 +82,7 @@ pub(crate) fn replace(html: &str, mut with: impl FnMut(usize) -> String) -> Stri
 /// Where the tracked links of a message lead.
 #[derive(Default)]
 pub(crate) struct Targets {
-    /// What the tracked URLs begin with; `RECIPIENT/NUMBER` follows.
+    /// The beginning of the tracked URLs; `RECIPIENT/NUMBER` follows.
     prefix: String,
     urls: Vec<String>,
 }

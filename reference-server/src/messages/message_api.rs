@@ -336,7 +336,7 @@ enum Stored {
 /// A message with its source.
 struct Opened {
     authentication: Option<Authentication>,
-    /// That of an outgoing message.
+    /// The email of an outgoing message.
     email: Option<StoredEmail>,
     source: Vec<u8>,
     tracked: Targets,

@@ -45,7 +45,7 @@ impl std::fmt::Debug for Hidden {
 }
 
 impl RunningServer {
-    /// What the control interface requires as `Authorization: Bearer TOKEN`, if it requires a
+    /// The token that the control interface requires as `Authorization: Bearer TOKEN`, if it requires a
     /// token. Serialization leaves it out.
     pub fn control_token(&self) -> Option<&str> {
         self.control_token.as_ref().map(|token| token.0.as_str())

@@ -1,4 +1,4 @@
-//! What a mail program shows of a message: the text and the HTML of its parts, in order. All else
+//! Reads a message as a mail program shows it: the text and the HTML of its parts, in order. All else
 //! is a file (as RFC 8621 §4.1.4 decides it).
 
 use std::borrow::Cow;
@@ -7,7 +7,7 @@ use super::charset;
 use super::part::{Part, without_brackets};
 use crate::mail::links::visible_text;
 
-/// What is shown as text, and what is shown as HTML.
+/// The parts that are shown as text, and those that are shown as HTML.
 #[derive(Default)]
 pub(super) struct Shown {
     pub(super) text: Option<String>,
@@ -23,7 +23,7 @@ enum Place {
     Body,
     /// Later in a multipart.
     Later,
-    /// What the HTML beside it refers to.
+    /// A part that the HTML beside it refers to.
     Resource,
 }
 
@@ -31,7 +31,7 @@ enum Place {
 const MAX_META: usize = 1024;
 
 impl Shown {
-    /// What is shown of a message, and its files.
+    /// The shown parts of a message, and its files.
     pub(super) fn of<'p, 'x>(message: &'p Part<'x>) -> (Self, Vec<&'p Part<'x>>) {
         let mut files = Vec::new();
         let shown = Self::within(message, Place::Alone, &mut files);
