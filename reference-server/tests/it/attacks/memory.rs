@@ -30,14 +30,6 @@ async fn a_large_text_of_control_characters_is_read_again_and_again() {
     attack("Content-Type: text/plain", b"\x01", 2).await;
 }
 
-/// Five bytes of HTML for each.
-#[tokio::test]
-async fn a_large_text_beside_html_is_read_again_and_again() {
-    let head = "Content-Type: multipart/mixed; boundary=b\r\n\r\n\
-                --b\r\nContent-Type: text/html\r\n\r\n<p>x\r\n--b\r\nContent-Type: text/plain";
-    attack(head, b"&", 2).await;
-}
-
 /// A word for each other byte.
 #[tokio::test]
 async fn large_html_beside_text_is_read_again_and_again() {
