@@ -2,10 +2,16 @@
 //! one message, so they need one round trip, and nothing has a name that PgBouncer would have to
 //! know.
 
+use std::time::Duration;
+
 use crate::Value;
 
+/// How long the server may take for a statement of its own. It then says what the statement has
+/// waited for, before a client that waits longer gives it up.
+const STATEMENT: Duration = Duration::from_secs(4);
+
 /// The clock of the database. It does not stand still within a transaction, and an index can use it.
-const NOW: &str = "(extract(epoch FROM statement_timestamp()) * 1000)::bigint";
+const NOW: &str = "(date_part('epoch', statement_timestamp()) * 1000)::bigint";
 
 /// A statement with its parameters as literals.
 pub fn with_literals(statement: &str, parameters: &[Value]) -> String {
@@ -21,6 +27,15 @@ pub fn with_literals(statement: &str, parameters: &[Value]) -> String {
         text.push_str(rest);
     }
     text
+}
+
+/// A statement in a transaction of its own, with its parameters as literals.
+pub fn single(statement: &str, parameters: &[Value]) -> String {
+    let limit = STATEMENT.as_millis();
+    let statement = with_literals(statement, parameters);
+    format!(
+        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = {limit}; {statement}"
+    )
 }
 
 fn push_literal(text: &mut String, value: Option<&Value>) {

@@ -142,7 +142,7 @@ impl<D: Database> Inbox<D> {
     /// The error of the database.
     pub async fn until_idle(&self) -> Result<(), Error> {
         let pending = "SELECT id FROM webhook_inbox WHERE status = 'pending' LIMIT 1";
-        while self.run(pending, params![]).await? > 0 {
+        while !self.query::<(i64,)>(pending, params![]).await?.is_empty() {
             sleep(Duration::from_millis(10)).await;
         }
         Ok(())
@@ -263,7 +263,7 @@ impl<D: Database> Inbox<D> {
     /// The error of the database.
     pub async fn pause(&self, tenant: &str) -> Result<(), Error> {
         let pause = "INSERT INTO webhook_inbox_paused (scope) VALUES ($1) ON CONFLICT DO NOTHING";
-        self.run(pause, params![tenant]).await.map(drop)
+        self.execute(pause, params![tenant]).await.map(drop)
     }
 
     /// Ends a [`pause`](Self::pause).
@@ -273,7 +273,7 @@ impl<D: Database> Inbox<D> {
     /// The error of the database.
     pub async fn resume(&self, tenant: &str) -> Result<(), Error> {
         let resume = "DELETE FROM webhook_inbox_paused WHERE scope = $1";
-        self.run(resume, params![tenant]).await.map(drop)
+        self.execute(resume, params![tenant]).await.map(drop)
     }
 
     /// Changes the selected rows in slices. Returns how many.

@@ -34,11 +34,16 @@ impl Turns {
 
     /// Begins again with what waits in the table: after the tenant that was asked last.
     pub(crate) fn restart(&mut self, survey: Survey) {
-        let mut tenants = survey.tenants;
+        let mut tenants = [survey.tenants, survey.retries.clone()].concat();
         tenants.sort();
+        tenants.dedup();
         let next = tenants.partition_point(|tenant| *tenant <= self.last);
         tenants.rotate_left(next);
-        self.ready = tenants.into_iter().map(new_turn).collect();
+        let turn = |tenant: String| Turn {
+            retries: survey.retries.contains(&tenant),
+            ..new_turn(tenant)
+        };
+        self.ready = tenants.into_iter().map(turn).collect();
         self.paused = survey.paused;
     }
 
@@ -111,6 +116,7 @@ impl Turns {
 fn new_turn(tenant: String) -> Turn {
     Turn {
         tenant,
+        retries: false,
         after: Position::default(),
         quota: 0,
     }

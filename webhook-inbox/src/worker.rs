@@ -621,13 +621,15 @@ async fn keep_alive<D: Database>(
                 taken_for_dead.send_replace(());
             }
             if clock.was_set_back(now) {
-                inbox.run(include_str!("sql/bound.sql"), params![]).await?;
+                inbox
+                    .execute(include_str!("sql/bound.sql"), params![])
+                    .await?;
             }
             let beats = include_str!("sql/beats.sql");
             let beats = inbox.query(beats, params![lease]).await?;
             for vanished in watch.vanished(beats) {
                 let abandon = include_str!("sql/abandon.sql");
-                let count = inbox.run(abandon, params![vanished]).await?;
+                let count = inbox.execute(abandon, params![vanished]).await?;
                 inbox.remove_worker(vanished).await?;
                 if count > 0 {
                     tracing::warn!(
