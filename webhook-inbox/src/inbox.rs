@@ -21,6 +21,7 @@ use crate::{Database, Error, ErrorKind, Worker, queue};
 ///
 /// Create one with `Inbox::new(pool)` for PostgreSQL, or with `Inbox::sqlite(path)`. Clones are
 /// cheap and share the connections.
+#[derive(Clone)]
 pub struct Inbox<D> {
     pub(crate) database: D,
     pub(crate) scope: Option<Arc<str>>,
@@ -254,17 +255,6 @@ impl<D: Database> Inbox<D> {
 
     pub(crate) fn entry(&self, delivery: &Delivery) -> Vec<Value> {
         queue::entry(delivery, self.scope.as_deref())
-    }
-}
-
-impl<D: Clone> Clone for Inbox<D> {
-    fn clone(&self) -> Self {
-        Self {
-            database: self.database.clone(),
-            scope: self.scope.clone(),
-            signals: self.signals.clone(),
-            notifies: self.notifies,
-        }
     }
 }
 

@@ -4,7 +4,6 @@
 //! some rows may be changed already. Rows that another transaction has locked are passed over.
 //! Workers handle what is due again.
 
-use std::ops::{Bound, RangeBounds};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use svc_sql::{Value, params};
@@ -26,7 +25,7 @@ const SLICE: usize = 1000;
 ///
 /// async fn after_an_outage(inbox: &Inbox<Sqlite>) -> Result<(), Error> {
 ///     let hour_ago = SystemTime::now() - Duration::from_secs(3600);
-///     let bounced = Select::all().tenant("acme").event("email.bounced").received(hour_ago..);
+///     let bounced = Select::all().tenant("acme").event("email.bounced").received_since(hour_ago);
 ///     println!("{} are tried again now", inbox.retry_now(&bounced).await?);
 ///     Ok(())
 /// }
@@ -39,8 +38,8 @@ pub struct Select {
     first_id: i64,
     last_id: i64,
     /// In milliseconds since 1970.
-    from: i64,
-    to: i64,
+    since: i64,
+    before: i64,
 }
 
 impl Select {
@@ -51,8 +50,8 @@ impl Select {
             event: None,
             first_id: i64::MIN,
             last_id: i64::MAX,
-            from: i64::MIN,
-            to: i64::MAX,
+            since: i64::MIN,
+            before: i64::MAX,
         }
     }
 
@@ -68,17 +67,22 @@ impl Select {
         self
     }
 
-    /// Selects by number in the table: `7..=7` is one delivery.
-    pub fn ids(mut self, ids: impl RangeBounds<i64>) -> Self {
-        self.first_id = first(ids.start_bound());
-        self.last_id = last(ids.end_bound());
+    /// Selects one delivery by its number in the table.
+    pub fn id(mut self, id: i64) -> Self {
+        self.first_id = id;
+        self.last_id = id;
         self
     }
 
-    /// Selects by the time of acceptance, by the clock of the database.
-    pub fn received(mut self, times: impl RangeBounds<SystemTime>) -> Self {
-        self.from = first(times.start_bound().map(|time| millis_of(*time)).as_ref());
-        self.to = last(times.end_bound().map(|time| millis_of(*time)).as_ref());
+    /// Selects what was accepted then or later, by the clock of the database.
+    pub fn received_since(mut self, time: SystemTime) -> Self {
+        self.since = millis_of(time);
+        self
+    }
+
+    /// Selects what was accepted before, by the clock of the database.
+    pub fn received_before(mut self, time: SystemTime) -> Self {
+        self.before = millis_of(time);
         self
     }
 
@@ -87,30 +91,14 @@ impl Select {
         let parameters = params![
             self.first_id,
             self.last_id,
-            self.from,
-            self.to,
+            self.since,
+            self.before,
             self.tenant.as_deref(),
             self.event.as_deref(),
         ];
-        let condition = "id BETWEEN $1 AND $2 AND received_at BETWEEN $3 AND $4 \
+        let condition = "id BETWEEN $1 AND $2 AND received_at >= $3 AND received_at < $4 \
              AND ($5 IS NULL OR coalesce(scope, '') = $5) AND ($6 IS NULL OR event = $6)";
         (condition, parameters)
-    }
-}
-
-fn first(bound: Bound<&i64>) -> i64 {
-    match bound {
-        Bound::Included(value) => *value,
-        Bound::Excluded(value) => value.saturating_add(1),
-        Bound::Unbounded => i64::MIN,
-    }
-}
-
-fn last(bound: Bound<&i64>) -> i64 {
-    match bound {
-        Bound::Included(value) => *value,
-        Bound::Excluded(value) => value.saturating_sub(1),
-        Bound::Unbounded => i64::MAX,
     }
 }
 

@@ -3,6 +3,7 @@
 //! `fail` change a row only if its token is still the newest. `worker.rs` decides when each of them
 //! runs.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -90,9 +91,8 @@ pub(crate) struct Position {
 /// The deliveries that wait in the table.
 #[derive(Default)]
 pub(crate) struct Survey {
-    pub(crate) tenants: Vec<String>,
-    /// The tenants whose retries are due.
-    pub(crate) retries: Vec<String>,
+    /// The tenants whose deliveries are due, and whether there are retries among them.
+    pub(crate) tenants: BTreeMap<String, bool>,
     pub(crate) paused: Vec<String>,
     /// Whether a delivery is due that is tried alone.
     pub(crate) alone: bool,
@@ -136,8 +136,8 @@ impl<D: Database> Inbox<D> {
         let rows: Vec<(String, String)> = self.query(&survey, params![]).await?;
         for (what, tenant) in rows {
             match what.as_str() {
-                "fresh" => found.tenants.push(tenant),
-                "retries" => found.retries.push(tenant),
+                "fresh" => _ = found.tenants.entry(tenant).or_default(),
+                "retries" => _ = found.tenants.insert(tenant, true),
                 "paused" => found.paused.push(tenant),
                 _ => found.alone = true,
             }

@@ -34,16 +34,13 @@ impl Turns {
 
     /// Begins again with what waits in the table: after the tenant that was asked last.
     pub(crate) fn restart(&mut self, survey: Survey) {
-        let mut tenants = [survey.tenants, survey.retries.clone()].concat();
-        tenants.sort();
-        tenants.dedup();
-        let next = tenants.partition_point(|tenant| *tenant <= self.last);
-        tenants.rotate_left(next);
-        let turn = |tenant: String| Turn {
-            retries: survey.retries.contains(&tenant),
-            ..new_turn(tenant)
-        };
-        self.ready = tenants.into_iter().map(turn).collect();
+        let turns = survey.tenants.into_iter();
+        let mut turns: Vec<Turn> = turns
+            .map(|(tenant, retries)| new_turn(tenant, retries))
+            .collect();
+        let next = turns.partition_point(|turn| turn.tenant <= self.last);
+        turns.rotate_left(next);
+        self.ready = turns.into();
         self.paused = survey.paused;
     }
 
@@ -52,7 +49,7 @@ impl Turns {
         for tenant in news.tenants {
             let is_known = self.ready.iter().any(|turn| turn.tenant == tenant);
             if !is_known && !self.paused.contains(&tenant) {
-                self.ready.push_back(new_turn(tenant));
+                self.ready.push_back(new_turn(tenant, false));
             }
         }
     }
@@ -92,7 +89,12 @@ impl Turns {
             let count = given.clone().count();
             let last = given.filter_map(Job::position).max();
             turn.after = last.unwrap_or_default().max(turn.after);
-            if count >= turn.quota || jobs.len() >= free {
+            // Retries take half of a turn.
+            let full = match turn.retries {
+                true => turn.quota.div_ceil(2),
+                false => turn.quota,
+            };
+            if count >= full || jobs.len() >= free {
                 self.ready.push_back(turn);
             }
         }
@@ -113,10 +115,10 @@ impl Turns {
     }
 }
 
-fn new_turn(tenant: String) -> Turn {
+fn new_turn(tenant: String, retries: bool) -> Turn {
     Turn {
         tenant,
-        retries: false,
+        retries,
         after: Position::default(),
         quota: 0,
     }
