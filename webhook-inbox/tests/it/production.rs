@@ -192,6 +192,18 @@ with_each_database! {
         stop(&inbox, worker).await;
     }
 
+    async fn many_retries_that_are_due_do_not_wait_for_the_next_poll(bench: B) {
+        let inbox = bench.inbox();
+        for id in 0..40 {
+            inbox.accept(&delivery(&id.to_string())).await.unwrap();
+        }
+        bench.execute("UPDATE webhook_inbox SET attempts = 1, token = 1, delay = 5, due_at = 5").await;
+        let hour = Duration::from_secs(3600);
+        let worker = B::run(inbox.worker().poll_interval(hour), always_ok());
+        bench.wait_for(40).await;
+        stop(&inbox, worker).await;
+    }
+
     async fn bodies_of_handled_deliveries_are_removed_unless_kept(bench: B) {
         for keeps in [false, true] {
             let inbox = bench.inbox();
