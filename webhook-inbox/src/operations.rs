@@ -11,6 +11,7 @@ use tokio::time::sleep;
 use webhook_verify::Delivery;
 
 use crate::database::{Database, within};
+use crate::job::time;
 use crate::queue::COLUMNS;
 use crate::{DeadLetter, Error, Inbox, Job};
 
@@ -163,14 +164,22 @@ impl<D: Database> Inbox<D> {
     ///
     /// The error of the database.
     pub async fn dead_letters(&self, after: i64, limit: u32) -> Result<Vec<DeadLetter>, Error> {
-        let columns = DeadLetter::COLUMNS;
-        let list = format!(
-            "SELECT {columns} FROM webhook_inbox \
-             WHERE status = 'dead' AND id > $1 ORDER BY id LIMIT $2"
+        let list = "SELECT id, scope, event, key, attempts, error, received_at, ended_at FROM webhook_inbox \
+             WHERE status = 'dead' AND id > $1 ORDER BY id LIMIT $2";
+        let rows = self.query(list, params![after, u64::from(limit)]).await?;
+        let letters = rows.into_iter().map(
+            |(id, scope, event, key, attempts, error, received_at, ended_at)| DeadLetter {
+                id,
+                scope,
+                event,
+                key,
+                attempts,
+                error,
+                received_at: time(received_at),
+                failed_at: time(ended_at),
+            },
         );
-        let limit = u64::from(limit);
-        let rows = self.query(&list, params![after, limit]).await?;
-        Ok(rows.into_iter().map(DeadLetter::read).collect())
+        Ok(letters.collect())
     }
 
     /// Reads a stored delivery by its number in the table. `None` if there is none, or if it was

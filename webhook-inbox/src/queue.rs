@@ -230,7 +230,7 @@ impl<D: Database> Inbox<D> {
     /// Gives back what a worker holds, and that has ended; what a transaction still holds follows
     /// when that has ended. Returns whether that is all.
     pub(crate) async fn leave(&self, owner: i64) -> Result<bool, Error> {
-        self.release(owner, &[]).await?;
+        self.release(owner, [].iter()).await?;
         self.remove_worker(owner).await?;
         let held = include_str!("sql/held.sql");
         let held: Vec<(u64,)> = self.query(held, params![owner]).await?;
@@ -238,7 +238,11 @@ impl<D: Database> Inbox<D> {
     }
 
     /// Gives back what a worker holds, but for these deliveries.
-    pub(crate) async fn release(&self, owner: i64, except: &[i64]) -> Result<(), Error> {
+    pub(crate) async fn release(
+        &self,
+        owner: i64,
+        except: impl Iterator<Item = &i64>,
+    ) -> Result<(), Error> {
         // No row has the id 0, and a list must not be empty.
         let mut held = "0".to_owned();
         for id in except {

@@ -15,9 +15,9 @@ pub(crate) struct Turns {
     paused: Vec<String>,
     /// The tenant that was asked last.
     last: String,
-    /// How many deliveries of a tenant are being handled.
-    running: HashMap<String, usize>,
-    /// How many may be.
+    /// The deliveries that are being handled, and their tenants.
+    pub(crate) held: HashMap<i64, String>,
+    /// How many may be of one tenant.
     limit: usize,
 }
 
@@ -27,7 +27,7 @@ impl Turns {
             ready: VecDeque::new(),
             paused: Vec::new(),
             last: String::new(),
-            running: HashMap::new(),
+            held: HashMap::new(),
             limit,
         }
     }
@@ -72,10 +72,6 @@ impl Turns {
 
     /// Notes what was claimed. Who was asked goes to the end, or leaves if nothing more is due.
     pub(crate) fn claimed(&mut self, asked: &[Turn], jobs: &[Job], free: usize) {
-        for job in jobs {
-            let tenant = job.scope().unwrap_or_default().to_owned();
-            *self.running.entry(tenant).or_default() += 1;
-        }
         for turn in asked {
             let is_asked = |other: &Turn| other.tenant == turn.tenant;
             let Some(at) = self.ready.iter().position(is_asked) else {
@@ -100,18 +96,9 @@ impl Turns {
         }
     }
 
-    pub(crate) fn ended(&mut self, tenant: &str) {
-        if let Some(count) = self.running.get_mut(tenant) {
-            *count -= 1;
-            if *count == 0 {
-                self.running.remove(tenant);
-            }
-        }
-    }
-
     fn allowance(&self, turn: &Turn) -> usize {
-        let running = self.running.get(&turn.tenant).copied().unwrap_or(0);
-        self.limit.saturating_sub(running)
+        let held = self.held.values().filter(|tenant| **tenant == turn.tenant);
+        self.limit.saturating_sub(held.count())
     }
 }
 
