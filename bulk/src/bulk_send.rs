@@ -44,7 +44,7 @@ const MIN_PAUSE: Duration = Duration::from_millis(100);
 /// The longest deadline of an attempt.
 const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
 
-/// What became of one request, or what the send waits for.
+/// The outcome of one request, or the reason why the send waits.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RequestReport {
@@ -250,7 +250,7 @@ struct Run<'a, T, R> {
 #[derive(Default)]
 struct Progress {
     totals: Totals,
-    /// What all emails of the last response were refused for.
+    /// The cause for which all emails of the last response were refused.
     cause: Option<(Cause, RowRefusal)>,
     failure: Option<ErrorKind>,
     is_paused: bool,
@@ -604,9 +604,10 @@ where
             return Ok(Next::Requests(Vec::new()));
         }
 
-        let may_retry = match is_unknown {
-            true => self.settings.key_life.is_some(),
-            false => error.is_retryable(),
+        let may_retry = if is_unknown {
+            self.settings.key_life.is_some()
+        } else {
+            error.is_retryable()
         };
         let asked = error.retry_after().filter(|_| error.is_rate_limited());
         let retry_in = match asked {

@@ -51,7 +51,7 @@ impl Claim {
     }
 }
 
-/// What a worker may do next.
+/// The next step of a worker.
 pub(crate) enum Claimed {
     Rows(Claim),
     /// Nothing can be claimed now, but others hold rows or send them, which may wait again.
@@ -230,9 +230,10 @@ impl Worker {
         let claim = include_str!("sql/claim.sql");
         let rows = tx.query(claim, params![self.send, request, size]).await?;
         if rows.is_empty() {
-            let nothing = match tx.any(OTHERS, params![self.send]).await? {
-                true => Claimed::Others,
-                false => Claimed::Nothing,
+            let nothing = if tx.any(OTHERS, params![self.send]).await? {
+                Claimed::Others
+            } else {
+                Claimed::Nothing
             };
             return tx.end(nothing).await;
         }

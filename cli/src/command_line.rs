@@ -76,11 +76,12 @@ pub fn is_long(option: &clap::Arg, name: &str) -> bool {
 /// Words in the names of values that are texts of the user.
 const TEXTS: [&str; 3] = ["TEXT", "VALUE", "JSON"];
 
-/// What stands for a text. The name of a file is shown.
+/// The placeholder for a text. The name of a file is shown.
 fn hidden(value: &str) -> String {
-    match value.starts_with('@') || value == "-" {
-        true => shell_quoted(value).into_owned(),
-        false => "…".to_owned(),
+    if value.starts_with('@') || value == "-" {
+        shell_quoted(value).into_owned()
+    } else {
+        "…".to_owned()
     }
 }
 

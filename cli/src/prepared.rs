@@ -1,4 +1,4 @@
-//! What a command is about to do: everything resolved once, then shown or done.
+//! A command's plan: everything resolved once, then shown or done.
 //!
 //! This is the only place that knows of `--dry-run`, of the question before a deletion, and of the plans
 //! of `svc mcp`. What a command does only after [`Prepared::decide`] has given the value back, it does
@@ -11,13 +11,13 @@ use crate::deliver::Delivery;
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
 
-/// What can be shown instead of being done.
+/// A plan that can be shown instead of being done.
 pub trait Preview {
     /// Prints it as `--dry-run` does.
     async fn show(&self, context: &Context) -> Result<(), Failure>;
 }
 
-/// What a command is about to do.
+/// A command's plan, with everything that was noted on the way.
 pub struct Prepared<P> {
     what: P,
     question: Option<String>,
@@ -74,9 +74,10 @@ pub async fn decided(
     if let Some(approval) = context.approval.take() {
         context.note_guard()?;
         show.await?;
-        return match approval.wait().await {
-            true => Ok(()),
-            false => Err(shown()),
+        return if approval.wait().await {
+            Ok(())
+        } else {
+            Err(shown())
         };
     }
     if let Some(question) = question {
@@ -121,9 +122,10 @@ pub async fn confirm(context: &Context, question: &str) -> Result<(), Failure> {
         ))
         .hint("add --yes to confirm"));
     }
-    match is_yes(context, question).await? {
-        true => Ok(()),
-        false => Err(Failure::usage("not confirmed; nothing was changed")),
+    if is_yes(context, question).await? {
+        Ok(())
+    } else {
+        Err(Failure::usage("not confirmed; nothing was changed"))
     }
 }
 

@@ -33,13 +33,13 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
     /// The words before `list`, `get` and `delete`.
     const GROUP: &'static str;
     const NOUN: &'static str;
-    /// What it is called by, beside its id.
+    /// The field that people call it by, beside its id.
     const NAMED_BY: &'static str;
     /// An id and a name for examples, as a shell takes them. The id has the usual prefix.
     const SAMPLES: [&'static str; 2];
     /// How one is created, after the group.
     const CREATE: &'static str;
-    /// What is deleted with it.
+    /// The resources that are deleted with it.
     const DELETED_WITH_IT: &'static str = "";
     const LISTS: &'static [Operation];
     /// Reads one. Without it, one is read through the list.
@@ -60,7 +60,7 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
         None
     }
     fn delete(client: &Self::Client, id: &str) -> Call<Deleted>;
-    /// Its id and its name.
+    /// The id and the name.
     fn named(&self) -> (&String, &Option<String>);
     /// Whether a text is surely an id, so that it need not be looked up: a UUID, also with a prefix.
     fn is_id(text: &str) -> bool {
@@ -183,12 +183,11 @@ impl<'a, R: Resource> Names<'a, R> {
 
     /// Fails if the last search could not read all of them.
     pub fn needs_all(&self) -> Result<(), Failure> {
-        match self.is_whole.get() {
-            true => Ok(()),
-            false => {
-                let error = Error::new(ErrorKind::IncompleteList, Outcome::Refused);
-                Err(self.context.caller.failure(error))
-            }
+        if self.is_whole.get() {
+            Ok(())
+        } else {
+            let error = Error::new(ErrorKind::IncompleteList, Outcome::Refused);
+            Err(self.context.caller.failure(error))
         }
     }
 
@@ -221,9 +220,10 @@ impl<'a, R: Resource> Names<'a, R> {
         let none = || {
             let list = self.context.svc(&format!("{} list", R::GROUP), &[]);
             let failure = Failure::new(Kind::NotFound, Self::not_found(text)).code("not_found");
-            match R::IS_IN_ONE_LIST {
-                true => failure.hint(format!("list the {}: {list}", R::GROUP)),
-                false => failure,
+            if R::IS_IN_ONE_LIST {
+                failure.hint(format!("list the {}: {list}", R::GROUP))
+            } else {
+                failure
             }
         };
         self.find(text).await?.ok_or_else(none)

@@ -12,7 +12,7 @@ use crate::failure::{Failure, Kind};
 const INCOMPLETE_LIST: &str = "incomplete_list";
 /// The code of a failure because of the recipient guard.
 pub const RECIPIENT_GUARD: &str = "recipient_guard";
-/// Its next step.
+/// The next step after a refusal by the recipient guard.
 pub const RECIPIENT_GUARD_HINT: &str =
     "nothing was sent; see the guard and where it is set: svc config show";
 /// The same after a part of a job was sent.
@@ -164,8 +164,9 @@ fn root_cause(error: &Error) -> Option<String> {
     let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
     let cause = causes.last()?.to_string();
     // What rustls says about a server that speaks plain http.
-    match cause.contains("InvalidContentType") {
-        true => Some("the server does not use TLS on this port; is its base URL http://?".into()),
-        false => Some(cause),
+    if cause.contains("InvalidContentType") {
+        Some("the server does not use TLS on this port; is its base URL http://?".into())
+    } else {
+        Some(cause)
     }
 }

@@ -1,4 +1,4 @@
-//! What `svc` has to know about URLs that users name: whether one is a valid http or https URL
+//! Checks of URLs that users name: whether one is a valid http or https URL
 //! (`check_url`), whether it leads to this machine or the local network (`is_loopback`,
 //! `is_local`), which one a host or port without a scheme means, and how it is shown.
 //! `without_password` masks a password for messages and hints, also in text that is not a valid
@@ -81,9 +81,10 @@ pub fn without_password(url: &str) -> String {
     let mut may_be_host = true;
     let mut shown = Vec::new();
     for segment in url.split('/') {
-        shown.push(match may_be_host {
-            true => masked_password(segment),
-            false => segment.to_owned(),
+        shown.push(if may_be_host {
+            masked_password(segment)
+        } else {
+            segment.to_owned()
         });
         may_be_host = segment.is_empty() || may_be_host && segment.ends_with(':');
     }

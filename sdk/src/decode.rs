@@ -141,9 +141,9 @@ impl Absent for Fields {
 pub(crate) trait Resource:
     HasExtra + DeserializeOwned + Default + Clone + PartialEq
 {
-    /// What the resource is called in errors, with its article.
+    /// The name of the resource in errors, with its article.
     const NOUN: &'static str;
-    /// What it is called in names of fields, such as `email` in `emailId`.
+    /// The name in names of fields, such as `email` in `emailId`.
     const KIND: &'static str;
     /// The fields that it models, as the reference spells them.
     const FIELDS: &'static [&'static str];
@@ -278,9 +278,10 @@ fn unwrapped<T: Resource>(mut fields: Fields, dialect: &Dialect, levels: u32) ->
     };
     let mut inside = unwrapped::<T>(inside.clone(), dialect, levels - 1);
     let is_blank = |fields: &Fields| T::FIELDS.iter().all(|name| !fields.contains_key(*name));
-    let is_inside = match T::is_identified_by(&inside) {
-        true => !T::is_identified_by(&fields) || is_envelope::<T>(&fields),
-        false => !is_blank(&inside) && is_envelope::<T>(&fields),
+    let is_inside = if T::is_identified_by(&inside) {
+        !T::is_identified_by(&fields) || is_envelope::<T>(&fields)
+    } else {
+        !is_blank(&inside) && is_envelope::<T>(&fields)
     };
     if !is_inside {
         return fields;

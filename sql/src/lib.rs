@@ -1,4 +1,4 @@
-//! What `svc-bulk` and `svc-webhook-inbox` have in common: each statement is written once, in
+//! The database layer of `svc-bulk` and `svc-webhook-inbox`: each statement is written once, in
 //! PostgreSQL's SQL, and runs on SQLite, too. A part of these crates: its API may change with each
 //! version.
 //!

@@ -44,6 +44,7 @@ async fn main() {
     let server = server::Server::shared().await;
     let config = server.expect("SVC_TEST_POSTGRES=1").database().await;
     let memory = postgres(&config, 2000).await;
+    let [inbox, plain] = latency(&config, 3000).await;
     wait_for_disk(&config).await;
     let directory = tempfile::tempdir().unwrap();
     let mut table = Table::default();
@@ -65,14 +66,13 @@ async fn main() {
         .accepted
         .show("accepted a second, SQLite", "1.2", &mut table);
     let name = "handled a second, PostgreSQL that does not wait for its disk";
-    memory.handled.show(name, "0", &mut table);
+    memory.handled.show(name, "0.7", &mut table);
     let name = "accepted a second, PostgreSQL that does not wait for its disk";
-    memory.accepted.show(name, "0", &mut table);
+    memory.accepted.show(name, "0.9", &mut table);
 
-    let [inbox, plain] = latency(&config, 3000).await;
     let took = format!("{inbox:.1?} (plain SQL {plain:.1?})");
     table.row(
-        "p99 until the end of the handler, at 300 a second",
+        "the same: p99 until the end of the handler, at 300 a second",
         &took,
         "≤ 3 ms",
     );

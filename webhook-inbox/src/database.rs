@@ -1,4 +1,4 @@
-//! What the inbox needs of a database.
+//! The operations that the inbox needs of a database.
 
 use std::time::Duration;
 

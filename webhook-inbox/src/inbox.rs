@@ -29,7 +29,7 @@ pub struct Inbox<D> {
     notifies: bool,
 }
 
-/// What an inbox and the workers of this process tell each other.
+/// The signals between an inbox and the workers of this process.
 #[derive(Default)]
 pub(crate) struct Signals {
     /// A delivery may be due.
@@ -172,9 +172,10 @@ impl<D: Database> Inbox<D> {
         let stored = stored.inspect_err(|error| {
             let (event, id) = (delivery.event().as_str(), delivery.id());
             let cause = text_of(error);
-            match error.needs_somebody() {
-                true => tracing::error!(tenant, event, id, cause, "a webhook was not stored"),
-                false => tracing::warn!(tenant, event, id, cause, "a webhook was not stored"),
+            if error.needs_somebody() {
+                tracing::error!(tenant, event, id, cause, "a webhook was not stored");
+            } else {
+                tracing::warn!(tenant, event, id, cause, "a webhook was not stored");
             }
         })?;
         let accepted = queue::accepted(stored);

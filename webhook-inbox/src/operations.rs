@@ -1,4 +1,4 @@
-//! What an operator does with stored deliveries: count what waits, read, retry, replay and delete
+//! An operator's work with stored deliveries: count what waits, read, retry, replay and delete
 //! deliveries that a `Select` names, and pause a tenant. Changes are made in slices of `SLICE`
 //! rows, each its own transaction, so that accepting and handling go on meanwhile; after an error,
 //! some rows may be changed already. Rows that another transaction has locked are passed over.
@@ -137,7 +137,7 @@ impl<D: Database> Inbox<D> {
         Ok(())
     }
 
-    /// What waits, and the dead letters, for each tenant that has any.
+    /// The deliveries that wait, and the dead letters, for each tenant that has any.
     ///
     /// # Errors
     ///

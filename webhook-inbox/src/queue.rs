@@ -23,7 +23,7 @@ pub(crate) const FINISH: &str = include_str!("sql/finish.sql");
 /// because its worker has vanished. An index begins with it.
 const PLACE: &str = "CASE WHEN crashes > 0 THEN 2 WHEN delay > 0 THEN 1 ELSE 0 END";
 
-/// What `Job::read` reads.
+/// The columns that `Job::read` reads.
 pub(crate) const COLUMNS: &str =
     "id, token, attempts, received_at, scope, service, event, key, encode(body, 'hex')";
 
@@ -39,7 +39,7 @@ pub(crate) fn insert(notifies: bool) -> String {
     )
 }
 
-/// What `insert` needs to store a delivery.
+/// The parameters with which `insert` stores a delivery.
 pub(crate) fn entry(delivery: &Delivery, scope: Option<&str>) -> Vec<Value> {
     let key = match scope {
         Some(scope) => delivery.key_in_namespace(scope),
@@ -54,7 +54,7 @@ pub(crate) fn entry(delivery: &Delivery, scope: Option<&str>) -> Vec<Value> {
     ]
 }
 
-/// What it means that `insert` has stored so many rows.
+/// The meaning of so many rows that `insert` has stored.
 pub(crate) fn accepted(stored: u64) -> Accepted {
     match stored {
         0 => Accepted::Duplicate,
@@ -62,7 +62,7 @@ pub(crate) fn accepted(stored: u64) -> Accepted {
     }
 }
 
-/// What `FINISH` needs to end a claim.
+/// The parameters with which `FINISH` ends a claim.
 pub(crate) fn claim_of(job: &Job, keep_bodies: bool) -> Vec<Value> {
     let nothing: &[u8] = &[];
     params![job.id, job.token, i64::from(keep_bodies), nothing]
@@ -159,11 +159,10 @@ impl<D: Database> Inbox<D> {
             parameters.push(Value::from(&turn.tenant));
             let fresh = include_str!("sql/fresh.sql");
             let retries = include_str!("sql/retries.sql");
-            let part = match turn.retries {
-                true => {
-                    format!("SELECT id FROM ({retries} UNION ALL {fresh} LIMIT {{quota}}) turn")
-                }
-                false => fresh.to_owned(),
+            let part = if turn.retries {
+                format!("SELECT id FROM ({retries} UNION ALL {fresh} LIMIT {{quota}}) turn")
+            } else {
+                fresh.to_owned()
             };
             let part = part
                 .replace("{tenant}", &format!("${}", parameters.len()))

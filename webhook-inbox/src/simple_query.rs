@@ -27,7 +27,7 @@ pub(crate) const COMMIT: &str = "SAVEPOINT webhook_inbox; COMMIT AND CHAIN";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Isolation {
-    /// What the database is set to, `READ COMMITTED` unless changed.
+    /// The database's own setting, `READ COMMITTED` unless changed.
     #[default]
     Database,
     /// `READ COMMITTED`
@@ -69,7 +69,7 @@ pub(crate) fn begin(
 /// The code of a division by zero, which `begin` provokes.
 pub(crate) const CLAIM_LOST: &str = "22012";
 
-/// What it means if `COMMIT` fails.
+/// The meaning of a `COMMIT` that fails.
 pub(crate) fn commit_failed(code: Option<&str>, error: Error) -> Failure {
     match code {
         // There is no transaction, or it has failed.

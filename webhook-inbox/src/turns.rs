@@ -86,9 +86,10 @@ impl Turns {
             let last = given.filter_map(Job::position).max();
             turn.after = last.unwrap_or_default().max(turn.after);
             // Retries take half of a turn.
-            let full = match turn.retries {
-                true => turn.quota.div_ceil(2),
-                false => turn.quota,
+            let full = if turn.retries {
+                turn.quota.div_ceil(2)
+            } else {
+                turn.quota
             };
             if count >= full || jobs.len() >= free {
                 self.ready.push_back(turn);

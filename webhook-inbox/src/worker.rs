@@ -384,9 +384,10 @@ impl<D: Database> Worker<D> {
 
     fn log_outage(&self, error: &Error) {
         let cause = text_of(error);
-        match error.needs_somebody() {
-            true => tracing::error!(cause, "the webhook inbox cannot use its database"),
-            false => tracing::warn!(cause, "the webhook inbox cannot use its database"),
+        if error.needs_somebody() {
+            tracing::error!(cause, "the webhook inbox cannot use its database");
+        } else {
+            tracing::warn!(cause, "the webhook inbox cannot use its database");
         }
     }
 
@@ -577,7 +578,7 @@ struct Ended {
 enum Next {
     Handled,
     RetryIn(Duration),
-    /// It is dead, or another worker's.
+    /// Dead, or claimed by another worker.
     Other,
 }
 

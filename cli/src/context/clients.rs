@@ -67,7 +67,7 @@ impl Clients {
         }
     }
 
-    /// What sees each attempt of each request, also those of a list's pages.
+    /// The observer of each attempt of each request, also those of a list's pages.
     fn observer(&self) -> impl Fn(&Attempt<'_>) + Send + Sync + 'static {
         let tracer = self.run.out.tracer();
         let last_id = Arc::clone(&self.request_id);
@@ -199,7 +199,7 @@ impl Clients {
         }
     }
 
-    /// What to tell a person if no sandbox was running, so that this command has started its own.
+    /// The note to a person if no sandbox was running, so that this command has started its own.
     pub async fn own_sandbox(&self) -> Option<String> {
         let sandbox = self.sandbox.get()?;
         let dir = self.run.settings.sandbox_dir.display();
@@ -266,20 +266,22 @@ impl Clients {
             .and_then(|it| it.key(service))
             .map_or(seeded, Secret::expose);
         let seeded = Key::parse(seeded, "the sandbox")?;
-        let given = match self.run.settings.is_key_overridden(service) {
-            true => self.run.settings.stored_key(service).ok().flatten(),
-            false => None,
+        let given = if self.run.settings.is_key_overridden(service) {
+            self.run.settings.stored_key(service).ok().flatten()
+        } else {
+            None
         };
         let (Some(given), Some(sandbox)) = (given.filter(|it| it.value != seeded), sandbox) else {
             return Ok((seeded, None));
         };
         let is_issued = sandbox.has_issued(given.value.expose()).await?;
-        let (key, what) = match is_issued {
-            true => (given.value, "issued by this sandbox, so it is used"),
-            false => (
+        let (key, what) = if is_issued {
+            (given.value, "issued by this sandbox, so it is used")
+        } else {
+            (
                 seeded,
                 "not a key of this sandbox, so it is not sent; the seeded key is used",
-            ),
+            )
         };
         Ok((key, Some(format!("{}: {what}", given.source))))
     }
@@ -316,12 +318,11 @@ impl Clients {
         )
         .code("not_set_up")
         .hint(
-            match self.run.typed().iter().any(command_line::is_not_in_sandbox) {
-                true => login,
-                false => {
-                    let again = self.run.typed_after("svc --sandbox");
-                    format!("try it on this machine: {again}\n{login}")
-                }
+            if self.run.typed().iter().any(command_line::is_not_in_sandbox) {
+                login
+            } else {
+                let again = self.run.typed_after("svc --sandbox");
+                format!("try it on this machine: {again}\n{login}")
             },
         )
     }

@@ -1,4 +1,4 @@
-//! What `--verbose` prints about each attempt of a request, and with `-vv` its headers and body.
+//! Prints each attempt of a request for `--verbose`, and with `-vv` its headers and body.
 //! Secrets are masked before anything is printed: by the name of the field or header, by the form
 //! of a key, and those that this run knows. A body that looks like JSON but cannot be parsed is not
 //! printed at all, because nothing in it can be masked. `masked_message` masks a message for a
@@ -85,9 +85,10 @@ pub fn masked_message(
     let mask = |(name, value): (String, String)| {
         // The key itself is masked by the SDK, after its documented prefix.
         let is_secret = is_secret_name(&name) && !value.ends_with("***");
-        let value = match is_secret {
-            true => "***".to_owned(),
-            false => masked(&value).into_owned(),
+        let value = if is_secret {
+            "***".to_owned()
+        } else {
+            masked(&value).into_owned()
         };
         (name, value)
     };

@@ -87,7 +87,7 @@ pub fn check(text: &str) -> Result<String, &'static str> {
     Ok(comparable(address))
 }
 
-/// What is wrong with an address that has an invisible character, or a space that is not seen: which, and
+/// The invisible character of an address, or its space that is not seen: which, and
 /// its place in the text. A display name may have some, as in emoji.
 pub fn invisible_character(text: &str) -> Option<String> {
     let start = text.rfind('<').unwrap_or(0);
@@ -112,9 +112,10 @@ pub fn mailbox(name: &str, address: &str) -> Option<String> {
     if name.contains(['<', '>', '"', '\\']) {
         return None;
     }
-    Some(match name.contains([',', ';', ':', '(', ')', '[', ']']) {
-        true => format!("\"{name}\" <{address}>"),
-        false => format!("{name} <{address}>"),
+    Some(if name.contains([',', ';', ':', '(', ')', '[', ']']) {
+        format!("\"{name}\" <{address}>")
+    } else {
+        format!("{name} <{address}>")
     })
 }
 

@@ -91,7 +91,7 @@ pub fn explained_variables() -> impl Iterator<Item = (&'static str, &'static str
     settings.chain(TABLES.variables.iter().copied())
 }
 
-/// What a client of `svc mcp` may do: reading, which is always allowed, and what a person allows.
+/// Actions of a client of `svc mcp`: reading, which is always allowed, and those that a person allows.
 pub const MCP_GROUPS: [&str; 7] = [
     "look", "send", "contacts", "domains", "webhooks", "delete", "sandbox",
 ];
@@ -228,12 +228,13 @@ fn address(text: &str) -> Result<(), String> {
 }
 
 fn group(text: &str) -> Result<(), String> {
-    match MCP_GROUPS.contains(&text) {
-        true => Ok(()),
-        false => Err(format!(
+    if MCP_GROUPS.contains(&text) {
+        Ok(())
+    } else {
+        Err(format!(
             "`{text}` is not a group: use {}",
             MCP_GROUPS.join(", ")
-        )),
+        ))
     }
 }
 

@@ -19,6 +19,7 @@ use crate::http::auth;
 use crate::http::error::{ApiError, status};
 use crate::model::error::Details;
 use crate::model::{Code, ErrorObject, Failure, Result};
+use crate::runtime::memory::Reserved;
 
 /// The response of a documented operation, with the JSON of a `T`, or nothing if that is `()`. It
 /// is small enough to be stored for an `Idempotency-Key`.
@@ -45,6 +46,13 @@ impl<T> Reply<T> {
         Ok(Self::new(status, body.into()))
     }
 
+    /// Keeps the memory that is reserved for a large body until it is sent.
+    pub(crate) fn with(mut self, memory: Reserved) -> Self {
+        let (bytes, _memory) = (self.body, memory);
+        self.body = Bytes::from_owner(Kept { bytes, _memory });
+        self
+    }
+
     /// The response to an operation.
     pub(crate) fn of(
         operation: Operation,
@@ -52,6 +60,17 @@ impl<T> Reply<T> {
         value: &impl Serialize,
     ) -> Result<Self> {
         Self::json(success(operation, dialect), value)
+    }
+}
+
+struct Kept {
+    bytes: Bytes,
+    _memory: Reserved,
+}
+
+impl AsRef<[u8]> for Kept {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 
@@ -76,9 +95,10 @@ pub(crate) fn success(operation: Operation, dialect: &Dialect) -> StatusCode {
 
 impl<T> IntoResponse for Reply<T> {
     fn into_response(self) -> Response<Body> {
-        let mut response = match self.body.is_empty() {
-            true => Response::default(),
-            false => content("application/json", self.body),
+        let mut response = if self.body.is_empty() {
+            Response::default()
+        } else {
+            content("application/json", self.body)
         };
         *response.status_mut() = self.status;
         response
@@ -131,9 +151,10 @@ pub(crate) struct Named<'a> {
 /// (`docs/extraction-service/README.md#authentication-and-scopes`).
 pub(crate) fn error_format<'a>(dialect: &'a Dialect, path: &str, code: Code) -> &'a str {
     let is_extraction = path.starts_with("/v1/") && code != Code::Unauthorized;
-    match is_extraction || path.starts_with("/api/") {
-        true => dialect.choice(Point::ErrorFormat),
-        false => "nested",
+    if is_extraction || path.starts_with("/api/") {
+        dialect.choice(Point::ErrorFormat)
+    } else {
+        "nested"
     }
 }
 
@@ -185,9 +206,10 @@ pub(crate) fn write_error(app: &App, path: &str, mut response: Response<Body>) -
     // The router has announced the empty body.
     headers.remove(CONTENT_LENGTH);
     if error.code() == Code::Unauthorized {
-        let scheme = match path.starts_with("/api/") {
-            true => auth::scheme(&app.settings.dialect),
-            false => "Bearer",
+        let scheme = if path.starts_with("/api/") {
+            auth::scheme(&app.settings.dialect)
+        } else {
+            "Bearer"
         };
         if let Ok(scheme) = HeaderValue::try_from(scheme) {
             headers.insert(WWW_AUTHENTICATE, scheme);

@@ -107,9 +107,10 @@ impl Outgoing<'_> {
         }
         for (name, value) in self.headers {
             let value = value.as_str().unwrap_or_default();
-            message = match is_folded_only(name) {
-                true => message.header(name.as_str(), Raw::new(ascii(value))),
-                false => message.header(name.as_str(), Text::new(value)),
+            message = if is_folded_only(name) {
+                message.header(name.as_str(), Raw::new(ascii(value)))
+            } else {
+                message.header(name.as_str(), Text::new(value))
             };
         }
         let mut source = Vec::new();
@@ -338,6 +339,47 @@ mod tests {
              \r\n\
              Hello\r\nthere\r\n"
         );
+    }
+
+    /// Some programs write only the low byte of a character.
+    #[test]
+    fn no_character_of_a_text_becomes_a_line_break() {
+        let breaks = [
+            "\u{560d}\u{560a}",
+            "\u{10d}\u{10a}",
+            "\u{d0d}\u{a0a}",
+            "\u{1f40d}\u{1f40a}",
+            "\u{85}",
+            "\u{2028}\u{2029}",
+        ];
+        for text in breaks.map(|breaks| format!("a{breaks}X-Evil: 1")) {
+            let mut email = email();
+            email.from.name = Some(text.clone());
+            email.headers = ["X-Campaign", "List-Unsubscribe", "In-Reply-To"]
+                .map(|name| (name.to_owned(), text.clone().into()))
+                .into_iter()
+                .collect();
+            let mut attached = file(&text, None, b"x");
+            attached.content_id = Some(text.clone());
+            let html = format!("<img src=\"cid:{text}\">");
+            let files = [attached, file(&format!("b{text}"), None, b"y")];
+            let mut outgoing = email.outgoing(Some(&html), None, &files);
+            outgoing.subject = &text;
+            let source = outgoing.source();
+            assert!(source.is_ascii(), "{text:?}");
+            let source = String::from_utf8(source).expect("ASCII");
+            assert!(
+                !source
+                    .split(['\r', '\n'])
+                    .any(|line| line.starts_with("X-Evil")),
+                "{source}"
+            );
+            let incoming = Incoming::parse(source.as_bytes());
+            assert_eq!(incoming.subject, text);
+            assert_eq!(incoming.headers["X-Campaign"], text);
+            assert_eq!(incoming.attachments[0].filename.as_ref(), Some(&text));
+            assert!(!incoming.headers.contains_key("X-Evil"), "{source}");
+        }
     }
 
     #[test]

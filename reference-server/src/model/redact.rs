@@ -10,7 +10,7 @@ use regex_lite::Regex;
 const NAMES: &str = "(?i:secret|pass[_-]?(?:word|wd|phrase)|pwd|token|(?:api|access|private)[_-]?key\
                      |credential|authorization|cookie)";
 
-/// What the secrets are, each with a text that all of them contain, and what takes their place.
+/// Patterns of secrets, each with a text that all of them contain, and its replacement.
 static RULES: LazyLock<[(&str, Regex, &str); 6]> = LazyLock::new(|| {
     let rule = |part, pattern: &str, replacement| {
         let pattern = pattern.replace("NAME", NAMES);
@@ -57,13 +57,15 @@ static RULES: LazyLock<[(&str, Regex, &str); 6]> = LazyLock::new(|| {
 /// Returns the text without its secrets: those of both services, the values of JSON fields and of
 /// query parameters with such a name, what follows `Bearer`, and the passwords of URLs.
 pub(crate) fn redact(text: &str) -> String {
-    RULES.iter().fold(
-        text.to_owned(),
-        |text, (part, rule, replacement)| match text.contains(part) {
-            true => rule.replace_all(&text, *replacement).into_owned(),
-            false => text,
-        },
-    )
+    RULES
+        .iter()
+        .fold(text.to_owned(), |text, (part, rule, replacement)| {
+            if text.contains(part) {
+                rule.replace_all(&text, *replacement).into_owned()
+            } else {
+                text
+            }
+        })
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use rustls::{ClientConfig, RootCertStore};
 #[cfg(any(feature = "rustls", feature = "rustls-ring"))]
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
-/// That of this crate's feature, or else the one that the process has installed. A provider is never
+/// The provider of this crate's feature, or else the one that the process has installed. None is ever
 /// installed here: that is the choice of the program.
 pub(crate) fn provider() -> Option<Arc<CryptoProvider>> {
     #[cfg(feature = "rustls-ring")]
@@ -32,9 +32,10 @@ pub(super) fn config(trusts_platform: bool) -> io::Result<ClientConfig> {
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?;
-    let builder = match trusts_platform {
-        true => builder.with_platform_verifier().map_err(io::Error::other)?,
-        false => builder.with_root_certificates(RootCertStore::empty()),
+    let builder = if trusts_platform {
+        builder.with_platform_verifier().map_err(io::Error::other)?
+    } else {
+        builder.with_root_certificates(RootCertStore::empty())
     };
     Ok(builder.with_no_client_auth())
 }

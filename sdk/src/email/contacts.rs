@@ -89,7 +89,7 @@ fn wish(value: &Value) -> Option<bool> {
     flag(value).or_else(|| status(value.as_str()?))
 }
 
-/// What a word says about the wish for emails.
+/// Whether a word means that the person wants emails.
 fn status(word: &str) -> Option<bool> {
     let word = plain(word);
     let wants = WORDS.wishes.contains(&word.as_str());
@@ -241,9 +241,10 @@ impl Contacts {
     ) -> Call<Contact> {
         let contact = contact.into();
         let is_refused = self.shared.settings.local_checks && !can_be_address(&contact.email);
-        let payload = match is_refused {
-            true => Err(InvalidInput::new("email", "not an email address, such as `a@b`").into()),
-            false => payload(contact),
+        let payload = if is_refused {
+            Err(InvalidInput::new("email", "not an email address, such as `a@b`").into())
+        } else {
+            payload(contact)
         };
         Call::new(
             &self.shared,

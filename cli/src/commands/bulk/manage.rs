@@ -240,9 +240,10 @@ impl Report {
                 "whether {unchecked} accepted emails were delivered is not checked yet: {refresh} --refresh"
             ));
         }
-        match context.out.is_table() && !items.are_lines {
-            true => context.out.list(items.document(), REPORT_VIEW, "no rows"),
-            false => items.finish(),
+        if context.out.is_table() && !items.are_lines {
+            context.out.list(items.document(), REPORT_VIEW, "no rows")
+        } else {
+            items.finish()
         }
     }
 }
@@ -536,7 +537,7 @@ impl Settle {
     }
 }
 
-/// What a file lists, or the address or row itself.
+/// The entries of a file, or the address or row itself.
 fn entries(context: &Context, option: &str, name: &str) -> Result<Vec<String>, Failure> {
     let is_file = name == "-" || context.settings.path(Path::new(name)).is_file();
     if !is_file && (name.contains('@') || name.parse::<u64>().is_ok()) {

@@ -165,7 +165,7 @@ impl Report {
         rows.filter(|row| row.result == grade).count()
     }
 
-    /// What both reports have tried, and what only the earlier one could try, with another result.
+    /// Compares the checks that both reports have tried, and those that only the earlier one could try.
     pub(super) fn compare(&mut self, baseline: &Baseline) {
         let old = baseline.statements.iter().chain(&baseline.points);
         for old in old {
@@ -234,9 +234,10 @@ impl Run<'_> {
         let known = self.examiner.context.clients.dialect().choice(point);
         if let Some(choice) = &verdict.choice {
             verdict.found = Some(format!("{point} = {choice}"));
-            verdict.result = Some(match choice.eq_ignore_ascii_case(known) {
-                true => Grade::Agrees,
-                false => Grade::Differs,
+            verdict.result = Some(if choice.eq_ignore_ascii_case(known) {
+                Grade::Agrees
+            } else {
+                Grade::Differs
             });
         }
         let about = (point.as_str(), point.question());
@@ -276,9 +277,10 @@ impl Run<'_> {
     fn not_tried(&self, level: Option<Level>, listen: bool) -> Option<String> {
         match level {
             None => Some("no level tries it".to_owned()),
-            Some(level) if level > self.level => Some(match listen {
-                true => format!("--level {level} with --listen tries it"),
-                false => format!("--level {level} tries it"),
+            Some(level) if level > self.level => Some(if listen {
+                format!("--level {level} with --listen tries it")
+            } else {
+                format!("--level {level} tries it")
             }),
             Some(_) if listen && self.examiner.receiver.is_none() => {
                 Some("--listen tries it".to_owned())

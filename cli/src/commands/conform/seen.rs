@@ -14,7 +14,7 @@ use super::report::Grade;
 use crate::failure::Failure;
 use crate::output::Filter;
 
-/// What the filters of the checks are made of.
+/// The definitions that the filters of the checks use.
 const DEFINITIONS: &str = include_str!("checks.jq");
 
 pub(super) static CHECKS: LazyLock<Checks> = LazyLock::new(|| {
@@ -130,7 +130,7 @@ impl Seen {
         Ok(self.ask(&format!("$seen.at[{}] | ok", quoted(step)))? == true)
     }
 
-    /// What a filter tells, in which everything of `checks.jq` is defined.
+    /// The result of a filter, in which everything of `checks.jq` is defined.
     pub(super) fn ask(&self, filter: &str) -> Result<Value, Failure> {
         let at = self.exchanges.iter();
         let key = self.key.as_ref().map(|dialect| {
@@ -165,12 +165,11 @@ fn filter(point: Point) -> String {
     let check = CHECKS.point.get(point.as_str()).unwrap_or(&unknown);
     let choice =
         |[name, filter]: &[String; 2]| format!("(select(is_so({filter})) | {}),", quoted(name));
-    let find = match check.choices.is_empty() {
-        true => check.find.clone(),
-        false => {
-            let choices: String = check.choices.iter().map(choice).collect();
-            format!("first({choices} none_of_them({}))", check.is_read)
-        }
+    let find = if check.choices.is_empty() {
+        check.find.clone()
+    } else {
+        let choices: String = check.choices.iter().map(choice).collect();
+        format!("first({choices} none_of_them({}))", check.is_read)
     };
     let [step, of, default] = [&*check.step, &*check.of, point.default_choice()].map(quoted);
     format!("pointed({step}; {of}; {default}; {find})")

@@ -103,9 +103,10 @@ impl Cancel {
             .split_whitespace()
             .map(str::to_owned)
             .collect::<Vec<_>>();
-        match ids.is_empty() {
-            true => Err(Failure::usage("standard input has no id of an email")),
-            false => Ok(ids),
+        if ids.is_empty() {
+            Err(Failure::usage("standard input has no id of an email"))
+        } else {
+            Ok(ids)
         }
     }
 }
@@ -150,7 +151,7 @@ pub struct Item {
 #[serde(rename_all = "snake_case")]
 enum CancelResult {
     Cancelled,
-    /// It was sent already, for example.
+    /// Not cancelled: it was sent already, for example.
     Refused,
     NotFound,
     /// Certainly not cancelled by this command.

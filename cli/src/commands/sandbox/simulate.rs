@@ -46,9 +46,12 @@ pub struct Event {
 
 impl Event {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let detail = |text: String| match text.trim_start().starts_with('{') {
-            true => json_or_text(text),
-            false => Value::from(text),
+        let detail = |text: String| {
+            if text.trim_start().starts_with('{') {
+                json_or_text(text)
+            } else {
+                Value::from(text)
+            }
         };
         let sentence = format!("marked email {} as {}", self.id, self.event);
         let (recipient, detail) = (self.recipient, self.detail.map(detail));
@@ -152,7 +155,7 @@ impl Extraction {
     }
 }
 
-/// What makes an event happen in the sandbox, with the addresses and texts of its example.
+/// The steps that make an event happen in the sandbox, with the addresses and texts of its example.
 pub struct Happening {
     client: Client,
     cause: Cause,
@@ -170,7 +173,7 @@ enum Cause {
 }
 
 impl Happening {
-    /// What the body of an event tells of.
+    /// Reads from the body of an event what has to happen.
     pub async fn new(context: &Context, event: &str, body: &Value) -> Result<Self, Failure> {
         let (client, data) = (control::client(context).await?, &body["data"]);
         let text = |name: &str| data[name].as_str().unwrap_or_default().to_owned();
@@ -190,9 +193,10 @@ impl Happening {
                 // The sandbox bounces what is sent to `bounced@`, for example.
                 let is_outcome = ["bounced", "complained", "failed"].contains(&change)
                     && recipient == "ada@example.test";
-                let recipient = match is_outcome {
-                    true => format!("{change}@example.test"),
-                    false => recipient,
+                let recipient = if is_outcome {
+                    format!("{change}@example.test")
+                } else {
+                    recipient
                 };
                 let email = Email::new(from, [&recipient], subject).text("Sent by svc trigger.");
                 let service = context.clients.email_client().await?;

@@ -7,8 +7,8 @@ use svc_sdk::{Operation, Point, Scope, ScopeRule, Service};
 
 use crate::control::Subject;
 use crate::http::auth;
+use crate::http::auth::PROBES;
 use crate::http::control::describe_common;
-use crate::http::guard::PROBES;
 use crate::http::openapi::document::{Document, headers, parameter};
 use crate::http::openapi::errors;
 use crate::http::response::success;
@@ -141,9 +141,10 @@ fn authorize(operation: Operation, value: &mut Value, codes: &mut Vec<Code>) {
 
 /// The query parameter that selects the organization.
 fn organization(has_seed: bool) -> Value {
-    let schema = match has_seed {
-        true => json!({"type": "string", "default": SANDBOX}),
-        false => json!({"type": "string"}),
+    let schema = if has_seed {
+        json!({"type": "string", "default": SANDBOX})
+    } else {
+        json!({"type": "string"})
     };
     parameter(
         "query",

@@ -293,11 +293,12 @@ fn row(
         if matches!(&*field, "email" | "ignore" | "subscribed") {
             continue;
         }
-        let read = match filled.contains(&field) {
-            true => Err(format!(
+        let read = if filled.contains(&field) {
+            Err(format!(
                 "two values are the {field}; ignore one: --column '{key}=ignore'"
-            )),
-            false => set(&mut contact, &key, value, &field),
+            ))
+        } else {
+            set(&mut contact, &key, value, &field)
         };
         filled.push(field);
         if let Err(why) = read {
@@ -372,7 +373,7 @@ fn set(contact: &mut NewContact, key: &str, value: Value, field: &str) -> Result
     Ok(())
 }
 
-/// What rows say of the other rows of an address, by the hash of each address. Of the rows of an
+/// The rows of each address, by the hash of the address. Of the rows of an
 /// address, only the first valid one is imported. One that says that the person has opted out wins
 /// over it, wherever it is, and even if it is not imported itself.
 #[derive(Default)]
