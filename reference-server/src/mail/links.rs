@@ -85,11 +85,9 @@ fn urls(text: &str) -> impl Iterator<Item = &str> {
             _ => false,
         }
     });
-    let finder = || LinkFinder::new().kinds(&[LinkKind::Url]).clone();
-    pieces.flat_map(move |piece| {
-        let found: Vec<_> = finder().links(piece).map(|found| found.as_str()).collect();
-        found
-    })
+    let mut finder = LinkFinder::new();
+    finder.kinds(&[LinkKind::Url]);
+    pieces.flat_map(move |piece| finder.links(piece).map(|found| found.as_str()))
 }
 
 /// Replaces the URL of every tracked link in the HTML; `with` gets the index of the link.

@@ -531,7 +531,7 @@ mod tests {
             "{head}"
         );
         assert!(head.contains("<https://a.test/%C3%BC>"), "{head}");
-        assert!(head.contains("?= <list.a.test>"), "{head}");
+        assert!(head.contains("?=\r\n <list.a.test>"), "{head}");
         for name in ["References", "In-Reply-To", "X-Original-Message-ID"] {
             assert_eq!(headers[name], *references, "{name}");
         }
