@@ -604,9 +604,10 @@ where
             return Ok(Next::Requests(Vec::new()));
         }
 
-        let may_retry = match is_unknown {
-            true => self.settings.key_life.is_some(),
-            false => error.is_retryable(),
+        let may_retry = if is_unknown {
+            self.settings.key_life.is_some()
+        } else {
+            error.is_retryable()
         };
         let asked = error.retry_after().filter(|_| error.is_rate_limited());
         let retry_in = match asked {

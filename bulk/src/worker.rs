@@ -230,9 +230,10 @@ impl Worker {
         let claim = include_str!("sql/claim.sql");
         let rows = tx.query(claim, params![self.send, request, size]).await?;
         if rows.is_empty() {
-            let nothing = match tx.any(OTHERS, params![self.send]).await? {
-                true => Claimed::Others,
-                false => Claimed::Nothing,
+            let nothing = if tx.any(OTHERS, params![self.send]).await? {
+                Claimed::Others
+            } else {
+                Claimed::Nothing
             };
             return tx.end(nothing).await;
         }

@@ -103,9 +103,12 @@ pub fn main() -> u8 {
 
 /// Hides the options, so that they are completed after a dash, or where nothing else fits.
 fn for_completion(command: clap::Command) -> clap::Command {
-    let command = command.mut_args(|arg| match arg.is_positional() {
-        true => arg,
-        false => arg.hide(true),
+    let command = command.mut_args(|arg| {
+        if arg.is_positional() {
+            arg
+        } else {
+            arg.hide(true)
+        }
     });
     command.mut_subcommands(for_completion)
 }
@@ -209,9 +212,10 @@ async fn until_interrupted(command: Command, context: &Context) -> Result<(), Fa
 
 /// The async runtime. It is started after parsing, so that `--version` and usage errors are fast.
 fn runtime(command: &CommandSpec) -> Result<tokio::runtime::Runtime, Failure> {
-    let mut builder = match command.is_multi_threaded {
-        true => tokio::runtime::Builder::new_multi_thread(),
-        false => tokio::runtime::Builder::new_current_thread(),
+    let mut builder = if command.is_multi_threaded {
+        tokio::runtime::Builder::new_multi_thread()
+    } else {
+        tokio::runtime::Builder::new_current_thread()
     };
     // Timers are looked at after each task: reading a stream without an end can take a task long, and
     // 61 turns of it, the default, would outlive every timeout.
@@ -309,11 +313,12 @@ fn report_clap_error(error: &clap::Error, printer: &Printer) -> u8 {
 /// in the arguments and environment.
 fn early_printer(args: &[OsString], env: &Env, streams: &Streams) -> Printer {
     let flags = GlobalFlags::found_in(args);
-    let format = match flags.json || flags.jq.is_some() {
-        true => Some(Format::Json),
-        false => flags
+    let format = if flags.json || flags.jq.is_some() {
+        Some(Format::Json)
+    } else {
+        flags
             .output
-            .or_else(|| Format::from_str(env.get("SVC_OUTPUT")?, false).ok()),
+            .or_else(|| Format::from_str(env.get("SVC_OUTPUT")?, false).ok())
     };
     let look = Look {
         format,

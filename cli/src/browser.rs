@@ -30,13 +30,16 @@ pub async fn open(url: &str, env: &Env) -> bool {
 }
 
 fn of_system(env: &Env) -> &'static str {
-    match () {
-        () if cfg!(target_os = "macos") => "open",
-        () if cfg!(windows) => "rundll32 url.dll,FileProtocolHandler",
-        // Without a display, it would start a browser for terminals, in the background.
-        () if env.get("DISPLAY").or(env.get("WAYLAND_DISPLAY")).is_some() => "xdg-open",
-        () => "",
+    if cfg!(target_os = "macos") {
+        return "open";
     }
+    if cfg!(windows) {
+        return "rundll32 url.dll,FileProtocolHandler";
+    }
+
+    // Without a display, it would start a browser for terminals, in the background.
+    let has_display = env.get("DISPLAY").or(env.get("WAYLAND_DISPLAY")).is_some();
+    if has_display { "xdg-open" } else { "" }
 }
 
 /// How long a program may take to fail.

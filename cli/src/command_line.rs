@@ -78,9 +78,10 @@ const TEXTS: [&str; 3] = ["TEXT", "VALUE", "JSON"];
 
 /// What stands for a text. The name of a file is shown.
 fn hidden(value: &str) -> String {
-    match value.starts_with('@') || value == "-" {
-        true => shell_quoted(value).into_owned(),
-        false => "…".to_owned(),
+    if value.starts_with('@') || value == "-" {
+        shell_quoted(value).into_owned()
+    } else {
+        "…".to_owned()
     }
 }
 

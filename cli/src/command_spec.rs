@@ -253,8 +253,9 @@ pub(crate) fn check(
     // The sandbox uses the recipient guard of the profile, and other commands its output format.
     let is_named = settings.profile.source != Source::Profile;
     let may_be_new = spec.allows_new_profile && !settings.sandbox;
-    match is_named && !may_be_new {
-        true => settings.refuse_unknown_profile(),
-        false => Ok(()),
+    if is_named && !may_be_new {
+        settings.refuse_unknown_profile()
+    } else {
+        Ok(())
     }
 }

@@ -199,11 +199,13 @@ pub async fn read<T>(context: &Context, request: Request<T>) -> Result<T, Failur
     let response = match request.wait {
         Some(wait) => {
             let timeout = &context.settings.timeout;
-            let deadline = match wait <= timeout.value {
+            let deadline = if wait <= timeout.value {
                 // The server ends its wait at `--timeout`; its response should arrive before we give up.
-                true => timeout.value + std::time::Duration::from_secs(300),
-                false if timeout.source == Source::Default => wait,
-                false => timeout.value,
+                timeout.value + std::time::Duration::from_secs(300)
+            } else if timeout.source == Source::Default {
+                wait
+            } else {
+                timeout.value
             };
             let call = request.call.timeout(deadline).retries(0);
             context.caller.send(call, "waiting").await?

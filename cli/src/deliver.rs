@@ -132,9 +132,10 @@ const NO_CREDENTIALS: &str = "no credentials, and no query in the URL, may be se
 /// Under a recipient guard, refuses a URL with credentials or a query, before anything is received or
 /// made for it.
 pub fn check_guarded_url(context: &Context, url: &str) -> Result<(), Failure> {
-    match context.settings.guard.for_run()?.is_some() && has_user_or_query(url) {
-        true => Err(stopped_by_guard(NO_CREDENTIALS)),
-        false => Ok(()),
+    if context.settings.guard.for_run()?.is_some() && has_user_or_query(url) {
+        Err(stopped_by_guard(NO_CREDENTIALS))
+    } else {
+        Ok(())
     }
 }
 
@@ -252,12 +253,16 @@ impl DeliveryError {
     fn of(error: &reqwest::Error) -> Self {
         let causes = causes(error);
         let why = causes.last().map(ToString::to_string).unwrap_or_default();
-        match () {
-            () if error.is_builder() => Self::NotSent("the URL is invalid".to_owned()),
-            () if !error.is_connect() => Self::BrokenOff(why),
-            () if causes.iter().any(|cause| cause.is::<rustls::Error>()) => Self::NotTrusted(why),
-            () => Self::NotSent(why),
+        if error.is_builder() {
+            return Self::NotSent("the URL is invalid".to_owned());
         }
+        if !error.is_connect() {
+            return Self::BrokenOff(why);
+        }
+        if causes.iter().any(|cause| cause.is::<rustls::Error>()) {
+            return Self::NotTrusted(why);
+        }
+        Self::NotSent(why)
     }
 
     /// What happened, and what to do about a certificate.
@@ -354,9 +359,10 @@ impl Deliverer {
         context: &Context,
         urls: impl IntoIterator<Item = &'a str>,
     ) -> Result<Self, Failure> {
-        let trust = match urls.into_iter().any(|url| url.starts_with("https:")) {
-            true => Trust::And(context.clients.ca_bundle()?.unwrap_or_default()),
-            false => Trust::NotNeeded,
+        let trust = if urls.into_iter().any(|url| url.starts_with("https:")) {
+            Trust::And(context.clients.ca_bundle()?.unwrap_or_default())
+        } else {
+            Trust::NotNeeded
         };
         Self::trusting(&trust)
     }

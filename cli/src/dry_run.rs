@@ -72,8 +72,9 @@ pub fn show_all<E: Into<Failure>>(
         out.lines_or_value(&format!("{between}{}", text(&request).trim_end()), &())?;
         between = "\n";
     }
-    match out.is_table() {
-        true => Ok(()),
-        false => unless_closed(list.finish(out)),
+    if out.is_table() {
+        Ok(())
+    } else {
+        unless_closed(list.finish(out))
     }
 }

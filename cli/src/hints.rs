@@ -286,9 +286,10 @@ fn list_existing(details: &Details, context: &Context) -> Option<String> {
     }
     let group = list.split(" list").next().unwrap_or_default();
     let what = group.rsplit(' ').next().unwrap_or_default().to_owned();
-    let list = match context.command.is_of_sandbox && !list.starts_with("sandbox ") {
-        true => format!("svc --sandbox {list}"),
-        false => context.svc(&list, &[]),
+    let list = if context.command.is_of_sandbox && !list.starts_with("sandbox ") {
+        format!("svc --sandbox {list}")
+    } else {
+        context.svc(&list, &[])
     };
     Some(format!("list the {what}: {list}"))
 }
@@ -320,9 +321,10 @@ fn show_conflicting(context: &Context) -> Option<String> {
 
 /// The command that publishes the DNS records of a domain, or shows them.
 pub fn publish(context: &Context, domain: &str) -> String {
-    let command = match context.settings.sandbox && is_reserved(domain) {
-        true => "sandbox dns publish {}",
-        false => "domains records {}",
+    let command = if context.settings.sandbox && is_reserved(domain) {
+        "sandbox dns publish {}"
+    } else {
+        "domains records {}"
     };
     context.svc(command, &[domain])
 }

@@ -203,9 +203,10 @@ impl Printer {
             Format::Csv => self.has_filter(),
             _ => false,
         };
-        match is_one_document {
-            true => self.value(&json!({"items": to_values(items)?, "complete": false})),
-            false => self.list(items, view, "none could be read"),
+        if is_one_document {
+            self.value(&json!({"items": to_values(items)?, "complete": false}))
+        } else {
+            self.list(items, view, "none could be read")
         }
     }
 
@@ -234,9 +235,10 @@ impl Printer {
 
     /// Writes a text of several lines for people, the value for programs.
     pub fn lines_or_value(&self, text: &str, value: &impl Serialize) -> Result<(), Failure> {
-        unless_closed(match self.is_table() {
-            true => self.raw(&format!("{}\n", printable(text))),
-            false => self.json(&to_value(value)?),
+        unless_closed(if self.is_table() {
+            self.raw(&format!("{}\n", printable(text)))
+        } else {
+            self.json(&to_value(value)?)
         })
     }
 
@@ -337,9 +339,10 @@ impl Printer {
         if self.look.quiet {
             return;
         }
-        match self.is_table() {
-            true => self.aside("", note, ""),
-            false => self.aside("note: ", note, ""),
+        if self.is_table() {
+            self.aside("", note, "");
+        } else {
+            self.aside("note: ", note, "");
         }
     }
 
@@ -473,9 +476,10 @@ impl Printer {
         let (red, reset) = styles(self.stderr_color, "\u{1b}[1;31m");
         // Ctrl-C without consequences is not an error.
         let harmless_interrupt = failure.kind() == Kind::Interrupted && failure.hint.is_none();
-        let mut lines = match harmless_interrupt {
-            true => vec![message],
-            false => vec![format!("error: {message}")],
+        let mut lines = if harmless_interrupt {
+            vec![message]
+        } else {
+            vec![format!("error: {message}")]
         };
         // The message often already ends with the only field's problem.
         let not_in_message = |(field, message): &&(String, String)| {
@@ -501,9 +505,10 @@ impl Printer {
             text.push_str(&wrapped(line, self.stderr_width()));
             text.push('\n');
         }
-        let text = match harmless_interrupt {
-            true => text,
-            false => text.replacen("error:", &format!("{red}error:{reset}"), 1),
+        let text = if harmless_interrupt {
+            text
+        } else {
+            text.replacen("error:", &format!("{red}error:{reset}"), 1)
         };
         let (dim, reset) = styles(self.stderr_color, DIM);
         let id = failure.request_id.as_deref().map(one_line);
@@ -640,9 +645,10 @@ const DIM: &str = "\u{1b}[2m";
 
 /// What begins and ends a text in a style.
 fn styles(color: bool, style: &'static str) -> (&'static str, &'static str) {
-    match color {
-        true => (style, "\u{1b}[0m"),
-        false => ("", ""),
+    if color {
+        (style, "\u{1b}[0m")
+    } else {
+        ("", "")
     }
 }
 

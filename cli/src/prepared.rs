@@ -74,9 +74,10 @@ pub async fn decided(
     if let Some(approval) = context.approval.take() {
         context.note_guard()?;
         show.await?;
-        return match approval.wait().await {
-            true => Ok(()),
-            false => Err(shown()),
+        return if approval.wait().await {
+            Ok(())
+        } else {
+            Err(shown())
         };
     }
     if let Some(question) = question {
@@ -121,9 +122,10 @@ pub async fn confirm(context: &Context, question: &str) -> Result<(), Failure> {
         ))
         .hint("add --yes to confirm"));
     }
-    match is_yes(context, question).await? {
-        true => Ok(()),
-        false => Err(Failure::usage("not confirmed; nothing was changed")),
+    if is_yes(context, question).await? {
+        Ok(())
+    } else {
+        Err(Failure::usage("not confirmed; nothing was changed"))
     }
 }
 

@@ -183,12 +183,11 @@ impl<'a, R: Resource> Names<'a, R> {
 
     /// Fails if the last search could not read all of them.
     pub fn needs_all(&self) -> Result<(), Failure> {
-        match self.is_whole.get() {
-            true => Ok(()),
-            false => {
-                let error = Error::new(ErrorKind::IncompleteList, Outcome::Refused);
-                Err(self.context.caller.failure(error))
-            }
+        if self.is_whole.get() {
+            Ok(())
+        } else {
+            let error = Error::new(ErrorKind::IncompleteList, Outcome::Refused);
+            Err(self.context.caller.failure(error))
         }
     }
 
@@ -221,9 +220,10 @@ impl<'a, R: Resource> Names<'a, R> {
         let none = || {
             let list = self.context.svc(&format!("{} list", R::GROUP), &[]);
             let failure = Failure::new(Kind::NotFound, Self::not_found(text)).code("not_found");
-            match R::IS_IN_ONE_LIST {
-                true => failure.hint(format!("list the {}: {list}", R::GROUP)),
-                false => failure,
+            if R::IS_IN_ONE_LIST {
+                failure.hint(format!("list the {}: {list}", R::GROUP))
+            } else {
+                failure
             }
         };
         self.find(text).await?.ok_or_else(none)

@@ -130,16 +130,15 @@ fn embedded(settings: &Settings) -> Result<Builder, Failure> {
 /// Why no server could start on a data directory.
 pub fn cannot_start(dir: &Path, error: &StartError) -> Failure {
     let failure = Failure::other(format!("cannot start the sandbox: {}", with_causes(error)));
-    failure.hint(match is_unknown(dir) {
-        true => {
-            "set HOME or SVC_SANDBOX_DIR, or keep nothing: SVC_SANDBOX_IN_MEMORY=true".to_owned()
-        }
-        false => format!(
+    failure.hint(if is_unknown(dir) {
+        "set HOME or SVC_SANDBOX_DIR, or keep nothing: SVC_SANDBOX_IN_MEMORY=true".to_owned()
+    } else {
+        format!(
             "check that {} can write to {}; or choose another directory (SVC_SANDBOX_DIR), or keep \
-             nothing: SVC_SANDBOX_IN_MEMORY=true",
+         nothing: SVC_SANDBOX_IN_MEMORY=true",
             user(),
             dir.display()
-        ),
+        )
     })
 }
 

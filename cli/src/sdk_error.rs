@@ -164,8 +164,9 @@ fn root_cause(error: &Error) -> Option<String> {
     let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
     let cause = causes.last()?.to_string();
     // What rustls says about a server that speaks plain http.
-    match cause.contains("InvalidContentType") {
-        true => Some("the server does not use TLS on this port; is its base URL http://?".into()),
-        false => Some(cause),
+    if cause.contains("InvalidContentType") {
+        Some("the server does not use TLS on this port; is its base URL http://?".into())
+    } else {
+        Some(cause)
     }
 }

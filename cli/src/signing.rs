@@ -83,9 +83,10 @@ fn without_line_end(mut secret: Vec<u8>) -> Vec<u8> {
 pub fn profile_secret(context: &Context) -> Result<(PathBuf, String), Failure> {
     let settings = &context.settings;
     let profile = utf8_percent_encode(&settings.profile.value, NON_ALPHANUMERIC);
-    let path = match settings.sandbox {
-        true => settings.sandbox_dir.join("listen.secret"),
-        false => settings.data_dir.join(format!("listen-{profile}.secret")),
+    let path = if settings.sandbox {
+        settings.sandbox_dir.join("listen.secret")
+    } else {
+        settings.data_dir.join(format!("listen-{profile}.secret"))
     };
     kept_secret(path, "whsec_")
 }

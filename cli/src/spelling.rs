@@ -22,11 +22,12 @@ pub fn corrected(tree: &Command, args: &[OsString]) -> Option<Vec<OsString>> {
             break;
         }
         let Some(name) = text.strip_prefix("--") else {
-            match text.starts_with('-') && text.len() > 1 {
-                // Short options are left as they are, with what follows them.
-                true => return None,
-                false => line.positionals.push(word.clone()),
+            // Short options are left as they are, with what follows them.
+            if text.starts_with('-') && text.len() > 1 {
+                return None;
             }
+
+            line.positionals.push(word.clone());
             continue;
         };
         let (name, inline) = match name.split_once('=') {

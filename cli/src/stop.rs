@@ -81,9 +81,10 @@ impl StopSignal {
 
     /// Waits for the next signal. Cancel safe.
     pub async fn recv(&mut self) -> Stop {
-        match self.next().await == SignalKind::interrupt() {
-            true => Stop::Interrupt,
-            false => Stop::Terminate,
+        if self.next().await == SignalKind::interrupt() {
+            Stop::Interrupt
+        } else {
+            Stop::Terminate
         }
     }
 

@@ -79,9 +79,10 @@ pub fn check_schedule(
     is_strict: bool,
 ) -> Result<(), String> {
     let Some(time) = Iso8601::parse(at.as_str()) else {
-        return match is_strict {
-            true => Err("not a time in ISO 8601, such as 2026-12-01T09:00:00Z".to_owned()),
-            false => Ok(()),
+        return if is_strict {
+            Err("not a time in ISO 8601, such as 2026-12-01T09:00:00Z".to_owned())
+        } else {
+            Ok(())
         };
     };
     let in_zone = |zone: FixedOffset| time.local.and_local_timezone(zone).single();

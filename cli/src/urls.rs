@@ -81,9 +81,10 @@ pub fn without_password(url: &str) -> String {
     let mut may_be_host = true;
     let mut shown = Vec::new();
     for segment in url.split('/') {
-        shown.push(match may_be_host {
-            true => masked_password(segment),
-            false => segment.to_owned(),
+        shown.push(if may_be_host {
+            masked_password(segment)
+        } else {
+            segment.to_owned()
         });
         may_be_host = segment.is_empty() || may_be_host && segment.ends_with(':');
     }

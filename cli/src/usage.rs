@@ -37,14 +37,15 @@ pub fn failure(error: &clap::Error, tree: &clap::Command) -> Failure {
     let message = message.replace("invalid digit found in string", "it is not a whole number");
     let (mut tips, mut usage) = (Vec::new(), None);
     for paragraph in paragraphs {
-        match paragraph.starts_with("Usage: ") {
-            true => usage = Some(paragraph),
-            false => tips.extend(
+        if paragraph.starts_with("Usage: ") {
+            usage = Some(paragraph);
+        } else {
+            tips.extend(
                 paragraph
                     .lines()
                     .filter_map(|it| it.trim().strip_prefix("tip: "))
                     .filter(|it| !it.starts_with("to pass ")),
-            ),
+            );
         }
     }
     let path = usage.map(path).unwrap_or_default();
@@ -128,9 +129,10 @@ fn without_secrets(message: &str, error: &clap::Error) -> String {
     if value.is_empty() {
         return message.to_owned();
     }
-    match text(ContextKind::InvalidArg).contains("--header") {
-        true => message.replace(value, "…"),
-        false => message.replace(value, &without_password(value)),
+    if text(ContextKind::InvalidArg).contains("--header") {
+        message.replace(value, "…")
+    } else {
+        message.replace(value, &without_password(value))
     }
 }
 

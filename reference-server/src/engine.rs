@@ -224,9 +224,10 @@ impl Engine {
     fn sleep(&self, next: Millis) -> Duration {
         const LONG: Duration = Duration::from_secs(3600);
         let until = next.saturating_sub(self.app.clock.now()).max(0);
-        match self.app.clock.is_frozen() && until > 0 {
-            true => LONG,
-            false => LONG.min(Duration::from_millis(until as u64)),
+        if self.app.clock.is_frozen() && until > 0 {
+            LONG
+        } else {
+            LONG.min(Duration::from_millis(until as u64))
         }
     }
 

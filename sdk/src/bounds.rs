@@ -101,11 +101,12 @@ pub(crate) fn check_bounds(json: &[u8], reading: Reading) -> Result<(), String> 
         }
     }
     // An array that grows is copied.
-    match memory + largest_copy > most {
-        true => Err(format!(
+    if memory + largest_copy > most {
+        Err(format!(
             "JSON that would take more than {MEMORY_PER_BYTE} times its size in memory"
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 

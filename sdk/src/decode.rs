@@ -278,9 +278,10 @@ fn unwrapped<T: Resource>(mut fields: Fields, dialect: &Dialect, levels: u32) ->
     };
     let mut inside = unwrapped::<T>(inside.clone(), dialect, levels - 1);
     let is_blank = |fields: &Fields| T::FIELDS.iter().all(|name| !fields.contains_key(*name));
-    let is_inside = match T::is_identified_by(&inside) {
-        true => !T::is_identified_by(&fields) || is_envelope::<T>(&fields),
-        false => !is_blank(&inside) && is_envelope::<T>(&fields),
+    let is_inside = if T::is_identified_by(&inside) {
+        !T::is_identified_by(&fields) || is_envelope::<T>(&fields)
+    } else {
+        !is_blank(&inside) && is_envelope::<T>(&fields)
     };
     if !is_inside {
         return fields;

@@ -277,9 +277,10 @@ impl Paginator {
         // have pages without items in between.
         let leads_nowhere = self.empty_pages > MAX_EMPTY_PAGES && page.more.said.is_none();
         if page.is_empty() && (!goes_on || leads_nowhere) {
-            return match self.lacks_items() {
-                true => Err(ErrorKind::IncompleteList),
-                false => Ok(Step::End),
+            return if self.lacks_items() {
+                Err(ErrorKind::IncompleteList)
+            } else {
+                Ok(Step::End)
             };
         }
         let mut hasher = DefaultHasher::new();
@@ -293,9 +294,10 @@ impl Paginator {
             // A response without paging fields that is the same for every page number is
             // the whole list.
             let names_pages = page.page.or(page.total).or(page.total_pages).is_some();
-            return match names_pages || goes_on || self.pages.len() > 1 {
-                true => Err(ErrorKind::PageRepeated),
-                false => Ok(Step::End),
+            return if names_pages || goes_on || self.pages.len() > 1 {
+                Err(ErrorKind::PageRepeated)
+            } else {
+                Ok(Step::End)
             };
         }
         self.items += page.len() as u64;

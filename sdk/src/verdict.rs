@@ -37,9 +37,10 @@ pub(crate) fn judge(fields: &Fields, headers: &HeaderMap, dialect: &Dialect) -> 
     if email.id.is_empty() || is_elsewhere {
         email.id = id_in_headers(headers, dialect).unwrap_or_default();
     }
-    match email.id.is_empty() {
-        false => Verdict::Accepted(email),
-        true => Verdict::Unknown(email),
+    if !email.id.is_empty() {
+        Verdict::Accepted(email)
+    } else {
+        Verdict::Unknown(email)
     }
 }
 

@@ -91,9 +91,10 @@ impl KilledJob {
         let addresses: BTreeSet<String> = (0..ROWS).map(|n| format!("p{n}@example.test")).collect();
         let rows: String = addresses.iter().map(|each| format!("{each}\n")).collect();
         std::fs::write(home.path().join("people.csv"), format!("email\n{rows}")).expect("written");
-        let profile = match with_keys {
-            true => "[profiles.default.dialect]\nidempotency = \"honored\"\n",
-            false => "[profiles.default]\n",
+        let profile = if with_keys {
+            "[profiles.default.dialect]\nidempotency = \"honored\"\n"
+        } else {
+            "[profiles.default]\n"
         };
         let config = home.path().join(".config/svc");
         std::fs::create_dir_all(&config).expect("created");

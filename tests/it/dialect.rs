@@ -129,18 +129,15 @@ async fn look(world: &World, is_whole: bool) -> Result<Seen, Error> {
 
     let other = Email::new("hello@other.test", "ada@x.test", "Hi").text("Hello");
     let batch = client.emails().send_batch(&[email.clone(), other]).await;
-    let indices = match is_whole {
-        // All are refused with the one; otherwise, the one is.
-        true => {
-            batch.expect_err("the batch is refused");
-            (true, vec![Some(0)], vec![Some(1)])
-        }
-        false => {
-            let batch = batch?;
-            let accepted = batch.accepted().map(|(index, _)| index).collect();
-            let refused = batch.refused().map(|(index, _)| index).collect();
-            (batch.is_complete(), accepted, refused)
-        }
+    // All are refused with the one; otherwise, the one is.
+    let indices = if is_whole {
+        batch.expect_err("the batch is refused");
+        (true, vec![Some(0)], vec![Some(1)])
+    } else {
+        let batch = batch?;
+        let accepted = batch.accepted().map(|(index, _)| index).collect();
+        let refused = batch.refused().map(|(index, _)| index).collect();
+        (batch.is_complete(), accepted, refused)
     };
     seen.note("batch", indices);
 

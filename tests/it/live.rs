@@ -323,9 +323,10 @@ async fn batch(live: &Live) {
     let to = |address: &str| stored.to_string().contains(address);
     assert!(!to("two@example.net"), "style {style}: {stored}");
     // 9: the command says that it cannot tell.
-    let expected = match to("one@example.net") {
-        true => [11, 9],
-        false => [6, 9],
+    let expected = if to("one@example.net") {
+        [11, 9]
+    } else {
+        [6, 9]
     };
     let code = run.code.expect("an exit code");
     assert!(expected.contains(&code), "style {style}: {run:?}");

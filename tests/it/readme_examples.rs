@@ -122,10 +122,12 @@ fn every_example_compiles_as_printed() {
             "[package]\nname = \"{place}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n{dependencies}"
         );
         fs::write(package.join("Cargo.toml"), manifest).unwrap();
-        let code = match code.contains("fn main()") {
-            true => code,
-            false if code.contains("fn ") => code + "\nfn main() {}\n",
-            false => format!("#[test]\nfn example() {{\n{code}}}\n\nfn main() {{}}\n"),
+        let code = if code.contains("fn main()") {
+            code
+        } else if code.contains("fn ") {
+            code + "\nfn main() {}\n"
+        } else {
+            format!("#[test]\nfn example() {{\n{code}}}\n\nfn main() {{}}\n")
         };
         fs::write(package.join("src/main.rs"), code).unwrap();
         members.push(format!("{place:?}"));

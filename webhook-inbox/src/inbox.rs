@@ -173,9 +173,10 @@ impl<D: Database> Inbox<D> {
         let rows = rows.inspect_err(|error| {
             let (event, id) = (delivery.event().as_str(), delivery.id());
             let cause = text_of(error);
-            match error.needs_somebody() {
-                true => tracing::error!(tenant, event, id, cause, "a webhook was not stored"),
-                false => tracing::warn!(tenant, event, id, cause, "a webhook was not stored"),
+            if error.needs_somebody() {
+                tracing::error!(tenant, event, id, cause, "a webhook was not stored");
+            } else {
+                tracing::warn!(tenant, event, id, cause, "a webhook was not stored");
             }
         })?;
         let accepted = queue::accepted(&rows);

@@ -382,9 +382,10 @@ impl<D: Database> Worker<D> {
 
     fn log_outage(&self, error: &Error) {
         let cause = text_of(error);
-        match error.needs_somebody() {
-            true => tracing::error!(cause, "the webhook inbox cannot use its database"),
-            false => tracing::warn!(cause, "the webhook inbox cannot use its database"),
+        if error.needs_somebody() {
+            tracing::error!(cause, "the webhook inbox cannot use its database");
+        } else {
+            tracing::warn!(cause, "the webhook inbox cannot use its database");
         }
     }
 

@@ -187,9 +187,10 @@ impl Verifier {
 
     /// Refuses a signature of a service that this verifier has no secret of.
     pub(crate) fn check_service(&self, signature: &Signature) -> Result<(), Rejection> {
-        match self.keys().of(signature.service()).is_empty() {
-            true => Err(Rejection::MissingSignature),
-            false => Ok(()),
+        if self.keys().of(signature.service()).is_empty() {
+            Err(Rejection::MissingSignature)
+        } else {
+            Ok(())
         }
     }
 

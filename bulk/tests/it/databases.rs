@@ -32,9 +32,10 @@ impl Sqlite {
     /// Without a disk, for tests that commit very often: no commit waits for it.
     pub(crate) fn in_memory() -> Self {
         let memory = Path::new("/dev/shm");
-        match memory.is_dir() {
-            true => Self::below(memory),
-            false => Self::new(),
+        if memory.is_dir() {
+            Self::below(memory)
+        } else {
+            Self::new()
         }
     }
 

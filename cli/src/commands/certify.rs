@@ -133,13 +133,12 @@ impl Certify {
             std::fs::write(context.settings.path(path), junit(service, &report))
                 .map_err(|error| Failure::other(format!("--junit: {}: {error}", path.display())))?;
         }
-        match context.out.is_table() {
-            true => {
-                let rows = results.iter().map(CheckResult::row);
-                let rows = rows.collect::<Result<Vec<_>, _>>()?;
-                context.out.list(&rows, VIEW, "")?;
-            }
-            false => context.out.one_as_list(&report, &results, VIEW)?,
+        if context.out.is_table() {
+            let rows = results.iter().map(CheckResult::row);
+            let rows = rows.collect::<Result<Vec<_>, _>>()?;
+            context.out.list(&rows, VIEW, "")?;
+        } else {
+            context.out.one_as_list(&report, &results, VIEW)?;
         }
         context.out.note(&format!(
             "{} passed, {} failed, {} advice, {} skipped",
@@ -401,9 +400,12 @@ impl CheckResult {
     fn row(&self) -> Result<Value, Failure> {
         let mut row = to_value(self)?;
         let is_told = self.result != Grade::Passed;
-        let told = |name: &str, text: &str| match is_told {
-            true => format!("{name}: {text}").into(),
-            false => Value::Null,
+        let told = |name: &str, text: &str| {
+            if is_told {
+                format!("{name}: {text}").into()
+            } else {
+                Value::Null
+            }
         };
         row["expected"] = told("expected", self.expected);
         row["received"] = told("received", &self.received);

@@ -153,10 +153,10 @@ impl Listen {
     async fn listen<W: ServiceWebhook>(self, context: &Context) -> Result<(), Failure> {
         let service = self.service;
         // A sandbox in a container, for example, does not reach the loopback addresses of this machine.
-        let is_far = match context.settings.sandbox {
-            true => parse_url(context.clients.sandbox().await?.url())
-                .is_some_and(|url| !is_loopback(&url)),
-            false => false,
+        let is_far = if context.settings.sandbox {
+            parse_url(context.clients.sandbox().await?.url()).is_some_and(|url| !is_loopback(&url))
+        } else {
+            false
         };
         if is_far && self.public_url.is_none() {
             return Err(
@@ -298,9 +298,10 @@ impl Listen {
             dialect: context.clients.dialect().clone(),
             forward_to: self.forward_to.clone(),
             routes: self.route.clone(),
-            deliverer: match self.skip_verify {
-                true => Deliverer::without_verification()?,
-                false => Deliverer::to(context, self.targets())?,
+            deliverer: if self.skip_verify {
+                Deliverer::without_verification()?
+            } else {
+                Deliverer::to(context, self.targets())?
             },
             is_guarded: context.settings.guard.for_run()?.is_some(),
             records,

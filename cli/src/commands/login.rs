@@ -89,11 +89,12 @@ impl Login {
         }
         confirm_replacement(context, service, &url).await?;
         let key = read_key(context, service).await?;
-        let me = match self.store_only {
-            true => None,
-            false => probe(context, service, &url, &key)
+        let me = if self.store_only {
+            None
+        } else {
+            probe(context, service, &url, &key)
                 .await
-                .map_err(|failure| next_step(context, failure, service, &url))?,
+                .map_err(|failure| next_step(context, failure, service, &url))?
         };
         let organization = me.map(|me| me.organization);
 
@@ -372,13 +373,12 @@ impl Logout {
                 deleted.push(service.as_str());
             }
         }
-        let sentence = match deleted.is_empty() {
-            true => format!("profile `{profile}` has no stored key"),
-            false => {
-                credentials.save()?;
-                let names = deleted.join(" and the ");
-                format!("deleted the {names} key of profile `{profile}`")
-            }
+        let sentence = if deleted.is_empty() {
+            format!("profile `{profile}` has no stored key")
+        } else {
+            credentials.save()?;
+            let names = deleted.join(" and the ");
+            format!("deleted the {names} key of profile `{profile}`")
         };
         context.out.done(&sentence, &LoggedOut { profile, deleted })
     }

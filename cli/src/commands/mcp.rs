@@ -63,9 +63,12 @@ impl Mcp {
         let settings = &context.settings;
         let is_named = !matches!(settings.profile.source, Source::Profile | Source::Default);
         let is_live = is_named && !settings.sandbox;
-        let allowed = self.allow.unwrap_or_else(|| match is_live {
-            true => settings.mcp_policy.clone().unwrap_or_default(),
-            false => GROUPS.map(str::to_owned).to_vec(),
+        let allowed = self.allow.unwrap_or_else(|| {
+            if is_live {
+                settings.mcp_policy.clone().unwrap_or_default()
+            } else {
+                GROUPS.map(str::to_owned).to_vec()
+            }
         });
         let mut tools = table::tools(&(context.tree)());
         tools.retain(|tool| self.tools.is_empty() || self.tools.iter().any(|it| it == tool.group));

@@ -100,9 +100,10 @@ impl Trigger {
         for change in &self.set {
             set(&mut body, change)?;
         }
-        let happening = match context.settings.sandbox && self.payload.is_none() {
-            true => Some(Happening::new(context, &self.event, &body).await?),
-            false => None,
+        let happening = if context.settings.sandbox && self.payload.is_none() {
+            Some(Happening::new(context, &self.event, &body).await?)
+        } else {
+            None
         };
         let signed = match &self.to {
             Some(to) => {

@@ -100,9 +100,9 @@ fn explained(error: Rejection, mistakes: &[&Mistake]) -> Failure {
         .iter()
         .map(|mistake| mistake.advice)
         .collect::<Vec<_>>();
-    failure.hint(match advice.is_empty() {
-        false => advice.join("\n"),
-        true => "use the secret of this webhook, and the body byte for byte as it was received"
-            .to_owned(),
+    failure.hint(if !advice.is_empty() {
+        advice.join("\n")
+    } else {
+        "use the secret of this webhook, and the body byte for byte as it was received".to_owned()
     })
 }

@@ -101,9 +101,10 @@ impl Caller {
     async fn tracked<T: 'static>(&self, call: Call<T>, retry_safe: bool) -> Result<T, Error> {
         let operation = call.operation();
         let response = call.into_future();
-        match retry_safe {
-            true => response.await,
-            false => self.changes.track(operation, response).await,
+        if retry_safe {
+            response.await
+        } else {
+            self.changes.track(operation, response).await
         }
     }
 

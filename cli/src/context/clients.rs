@@ -266,20 +266,22 @@ impl Clients {
             .and_then(|it| it.key(service))
             .map_or(seeded, Secret::expose);
         let seeded = Key::parse(seeded, "the sandbox")?;
-        let given = match self.run.settings.is_key_overridden(service) {
-            true => self.run.settings.stored_key(service).ok().flatten(),
-            false => None,
+        let given = if self.run.settings.is_key_overridden(service) {
+            self.run.settings.stored_key(service).ok().flatten()
+        } else {
+            None
         };
         let (Some(given), Some(sandbox)) = (given.filter(|it| it.value != seeded), sandbox) else {
             return Ok((seeded, None));
         };
         let is_issued = sandbox.has_issued(given.value.expose()).await?;
-        let (key, what) = match is_issued {
-            true => (given.value, "issued by this sandbox, so it is used"),
-            false => (
+        let (key, what) = if is_issued {
+            (given.value, "issued by this sandbox, so it is used")
+        } else {
+            (
                 seeded,
                 "not a key of this sandbox, so it is not sent; the seeded key is used",
-            ),
+            )
         };
         Ok((key, Some(format!("{}: {what}", given.source))))
     }
@@ -316,12 +318,11 @@ impl Clients {
         )
         .code("not_set_up")
         .hint(
-            match self.run.typed().iter().any(command_line::is_not_in_sandbox) {
-                true => login,
-                false => {
-                    let again = self.run.typed_after("svc --sandbox");
-                    format!("try it on this machine: {again}\n{login}")
-                }
+            if self.run.typed().iter().any(command_line::is_not_in_sandbox) {
+                login
+            } else {
+                let again = self.run.typed_after("svc --sandbox");
+                format!("try it on this machine: {again}\n{login}")
             },
         )
     }

@@ -50,9 +50,10 @@ impl Run {
 
     /// The bytes of a file, or of standard input for `-`.
     pub fn bytes(&self, what: &str, path: &Path) -> Result<Vec<u8>, Failure> {
-        match path.as_os_str() == "-" {
-            true => self.stdin(what),
-            false => self.file(what, path),
+        if path.as_os_str() == "-" {
+            self.stdin(what)
+        } else {
+            self.file(what, path)
         }
     }
 
@@ -117,11 +118,12 @@ impl Run {
     fn file(&self, option: &str, path: &Path) -> Result<Vec<u8>, Failure> {
         let found = self.settings.path(path);
         File::open(&found).and_then(read_all).map_err(|error| {
-            match is_probably_secret(option, path, &found) {
-                true => Failure::input(format!("{option}: no file has this name")).hint(format!(
+            if is_probably_secret(option, path, &found) {
+                Failure::input(format!("{option}: no file has this name")).hint(format!(
                     "give the path of a file that contains it: {option} PATH"
-                )),
-                false => Failure::input(format!("{option}: {}: {error}", path.display())),
+                ))
+            } else {
+                Failure::input(format!("{option}: {}: {error}", path.display()))
             }
         })
     }

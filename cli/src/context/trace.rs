@@ -85,9 +85,10 @@ pub fn masked_message(
     let mask = |(name, value): (String, String)| {
         // The key itself is masked by the SDK, after its documented prefix.
         let is_secret = is_secret_name(&name) && !value.ends_with("***");
-        let value = match is_secret {
-            true => "***".to_owned(),
-            false => masked(&value).into_owned(),
+        let value = if is_secret {
+            "***".to_owned()
+        } else {
+            masked(&value).into_owned()
         };
         (name, value)
     };

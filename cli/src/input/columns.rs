@@ -56,9 +56,10 @@ struct Declared {
 /// Parses `COLUMN=FIELD`, or `COLUMN` for the address.
 fn parse(text: &str) -> Result<(String, String), String> {
     let (column, field) = text.rsplit_once('=').unwrap_or((text, "email"));
-    match column.is_empty() || field.is_empty() {
-        true => Err(format!("`{text}` is not COLUMN or COLUMN=FIELD")),
-        false => Ok((column.to_owned(), field.to_owned())),
+    if column.is_empty() || field.is_empty() {
+        Err(format!("`{text}` is not COLUMN or COLUMN=FIELD"))
+    } else {
+        Ok((column.to_owned(), field.to_owned()))
     }
 }
 

@@ -112,9 +112,10 @@ pub fn mailbox(name: &str, address: &str) -> Option<String> {
     if name.contains(['<', '>', '"', '\\']) {
         return None;
     }
-    Some(match name.contains([',', ';', ':', '(', ')', '[', ']']) {
-        true => format!("\"{name}\" <{address}>"),
-        false => format!("{name} <{address}>"),
+    Some(if name.contains([',', ';', ':', '(', ')', '[', ']']) {
+        format!("\"{name}\" <{address}>")
+    } else {
+        format!("{name} <{address}>")
     })
 }
 

@@ -209,18 +209,18 @@ impl OptOuts {
             _ => format!("`{name}`"),
         });
         let read = read.collect::<Vec<_>>().join(", ");
-        let recalled = match self.is_recalled {
-            true => ", as declared for an earlier file with these columns",
-            false => "",
+        let recalled = if self.is_recalled {
+            ", as declared for an earlier file with these columns"
+        } else {
+            ""
         };
         if !read.is_empty() {
             return format!("who has opted out is read from {read}{recalled}");
         }
-        match self.is_none_other || self.is_recalled {
-            true => format!("no column says who has opted out{recalled}"),
-            false => {
-                "no column says who has opted out; name one with --opt-out or --opt-in".to_owned()
-            }
+        if self.is_none_other || self.is_recalled {
+            format!("no column says who has opted out{recalled}")
+        } else {
+            "no column says who has opted out; name one with --opt-out or --opt-in".to_owned()
         }
     }
 

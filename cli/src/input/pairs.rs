@@ -14,11 +14,13 @@ pub fn parse(text: &str) -> Result<Pair, String> {
         .ok_or_else(|| format!("`{text}` has no `=`: use key=text or key:=JSON"))?;
     let (key, value) = match key.strip_suffix(':') {
         Some(key) => {
-            let read =
-                super::read_json(value).and_then(|value| match super::loses_digits(&value) {
-                    true => Err(super::LOSES_DIGITS.to_owned()),
-                    false => Ok(value),
-                });
+            let read = super::read_json(value).and_then(|value| {
+                if super::loses_digits(&value) {
+                    Err(super::LOSES_DIGITS.to_owned())
+                } else {
+                    Ok(value)
+                }
+            });
             let value = read.map_err(|problem| format!("the value of `{key}`: {problem}"))?;
             (key, value)
         }

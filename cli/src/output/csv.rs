@@ -155,9 +155,10 @@ pub(super) fn to_csv(value: &Value, safe_cells: bool) -> String {
 fn row(item: &Value, columns: &[&str], safe_cells: bool) -> String {
     let cells = columns.iter().map(|name| {
         let cell = cell(item.get(*name));
-        match safe_cells && is_formula(&cell) {
-            true => format!("'{cell}"),
-            false => cell,
+        if safe_cells && is_formula(&cell) {
+            format!("'{cell}")
+        } else {
+            cell
         }
     });
     line(&cells.collect::<Vec<_>>())

@@ -90,9 +90,12 @@ impl Filter {
             .map_err(|error| Failure::other(format!("--jq: {error}")))?;
         let context = Ctx::<data::JustLut<Val>>::new(&self.compiled.lut, Vars::new([]));
         for result in self.compiled.id.run((context, input)) {
-            let value = unwrap_valr(result).map_err(|_| match is_list {
-                true => failed("the result is a list; filter its items: '.[] | …'"),
-                false => failed("the filter does not match the result"),
+            let value = unwrap_valr(result).map_err(|_| {
+                if is_list {
+                    failed("the result is a list; filter its items: '.[] | …'")
+                } else {
+                    failed("the filter does not match the result")
+                }
             })?;
             let value = serde_json::from_str(&value.to_string())
                 .map_err(|_| failed("the filter returned a value that is not JSON"))?;

@@ -237,10 +237,13 @@ fn meaning(how: Show, value: &str) -> Option<Color> {
 /// The color of an HTTP status or of a status word. Color only repeats the meaning.
 pub(crate) fn status_color(status: &str) -> Option<Color> {
     Some(match status {
-        code if code.parse::<u16>().is_ok() => match code.starts_with('2') {
-            true => Color::FG_GREEN,
-            false => Color::FG_RED,
-        },
+        code if code.parse::<u16>().is_ok() => {
+            if code.starts_with('2') {
+                Color::FG_GREEN
+            } else {
+                Color::FG_RED
+            }
+        }
         "delivered" | "active" | "ok" | "verified" | "yes" | "matches" | "enabled" | "settled"
         | "passed" => Color::FG_GREEN,
         "queued" | "sending" | "sent" | "pending" | "warning" | "unknown" | "scheduled"

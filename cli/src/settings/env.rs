@@ -215,9 +215,10 @@ fn quoted(text: &str, quote: char) -> Result<String, &'static str> {
             let after = rest.as_str();
             let comment = after.trim_start_matches([' ', '\t']);
             let is_comment = comment.starts_with('#') && comment.len() < after.len();
-            return match comment.is_empty() || is_comment {
-                true => Ok(inner),
-                false => Err("has text after the closing quote"),
+            return if comment.is_empty() || is_comment {
+                Ok(inner)
+            } else {
+                Err("has text after the closing quote")
             };
         }
         let escaped = rest.clone().next().filter(|_| c == '\\' && quote == '"');

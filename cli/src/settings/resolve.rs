@@ -190,9 +190,10 @@ impl Settings {
             let profile = values.get("profile").map(|profile| profile.value);
             let is_sandbox = values.get("sandbox").is_some_and(|sandbox| sandbox.value);
             // A sandbox run never reaches a live service, whatever the other settings are.
-            let given = match is_sandbox && setting.live_only {
-                true => None,
-                false => given(setting, profile)?,
+            let given = if is_sandbox && setting.live_only {
+                None
+            } else {
+                given(setting, profile)?
             };
             let default = || match setting.name {
                 "profile" => Some(default_profile(&profiles)),
@@ -496,9 +497,10 @@ impl Settings {
     /// Fails if the selected profile does not exist. Only `svc login` accepts a new one.
     pub fn refuse_unknown_profile(&self) -> Result<(), Failure> {
         let name = &self.profile.value;
-        match self.profile.source == Source::Default || self.has_profile(name)? {
-            true => Ok(()),
-            false => Err(unknown_profile(name)),
+        if self.profile.source == Source::Default || self.has_profile(name)? {
+            Ok(())
+        } else {
+            Err(unknown_profile(name))
         }
     }
 

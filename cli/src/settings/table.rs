@@ -228,12 +228,13 @@ fn address(text: &str) -> Result<(), String> {
 }
 
 fn group(text: &str) -> Result<(), String> {
-    match MCP_GROUPS.contains(&text) {
-        true => Ok(()),
-        false => Err(format!(
+    if MCP_GROUPS.contains(&text) {
+        Ok(())
+    } else {
+        Err(format!(
             "`{text}` is not a group: use {}",
             MCP_GROUPS.join(", ")
-        )),
+        ))
     }
 }
 

@@ -883,7 +883,7 @@ fn each_choice_is_named_and_a_sandbox_like_it_gives_the_same_again() {
     let mut index = 0;
     cases.retain(|_| {
         index += 1;
-        is_everything() || index % 5 == 1
+        is_everything() || index % 10 == 1
     });
     is_found_again(&runtime, &cases);
 }
@@ -901,7 +901,7 @@ fn a_sandbox_like_a_combination_that_was_found_gives_the_same_again() {
         usize::try_from(random >> 33).expect("31 bits") % end
     };
     let mut cases = Vec::new();
-    let count = if is_everything() { 300 } else { 10 };
+    let count = if is_everything() { 300 } else { 5 };
     for number in 0..count {
         // Reading is enough for the points that it shows, and quick.
         let level = match number % 30 {
@@ -998,7 +998,7 @@ fn a_wrong_delivery_is_reported() {
 #[test]
 fn whatever_a_killed_run_has_left_is_removed_and_no_other_address_gets_an_email() {
     let sandbox = Sandbox::start();
-    let step = if is_everything() { 1 } else { 8 };
+    let step = if is_everything() { 1 } else { 16 };
     for level in ["write", "send"] {
         let mut requests = 1;
         loop {

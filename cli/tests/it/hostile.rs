@@ -108,10 +108,12 @@ fn what_a_service_responds_is_one_quoted_word_of_a_hint() {
                 continue;
             }
             let service = Service::always(status, &body.to_string());
-            let formats: &[&str] = match is_everything() {
-                true => &["table", "json"],
-                false if index.is_multiple_of(2) => &["table"],
-                false => &["json"],
+            let formats: &[&str] = if is_everything() {
+                &["table", "json"]
+            } else if index.is_multiple_of(2) {
+                &["table"]
+            } else {
+                &["json"]
             };
             for format in formats {
                 let home = every_command::home();

@@ -102,9 +102,10 @@ fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).expect("a folder") {
         let path = entry.expect("an entry").path();
         let copied = to.join(path.file_name().expect("a name"));
-        match path.is_dir() {
-            true => copy(&path, &copied),
-            false => drop(fs::copy(&path, &copied).expect("copied")),
+        if path.is_dir() {
+            copy(&path, &copied);
+        } else {
+            fs::copy(&path, &copied).expect("copied");
         }
     }
 }

@@ -168,17 +168,18 @@ fn path(template: &str, parameters: &[&str]) -> String {
         .remove(b'.')
         .remove(b'~');
     let mut parameters = parameters.iter();
-    let segments = template
-        .split('/')
-        .map(|segment| match segment.starts_with('{') {
-            // An empty one would make another path of it. A dot is the same as an empty segment,
-            // and the SDK reports it.
-            true => match *parameters.next().unwrap_or(&"") {
-                "" => ".".to_owned(),
-                value => utf8_percent_encode(value, KEPT).to_string(),
-            },
-            false => segment.to_owned(),
-        });
+    let segments = template.split('/').map(|segment| {
+        if !segment.starts_with('{') {
+            return segment.to_owned();
+        }
+
+        // An empty one would make another path of it. A dot is the same as an empty segment,
+        // and the SDK reports it.
+        match *parameters.next().unwrap_or(&"") {
+            "" => ".".to_owned(),
+            value => utf8_percent_encode(value, KEPT).to_string(),
+        }
+    });
     segments.collect::<Vec<_>>().join("/")
 }
 

@@ -432,9 +432,12 @@ impl NewAttachment {
             .filename
             .filter(|name| !name.is_empty())
             .ok_or("is required");
-        let filename = filename.and_then(|name| match name.chars().any(char::is_control) {
-            true => Err("must not contain a line break or another control character"),
-            false => Ok(name),
+        let filename = filename.and_then(|name| {
+            if name.chars().any(char::is_control) {
+                Err("must not contain a line break or another control character")
+            } else {
+                Ok(name)
+            }
         });
         let filename = problems.ok(path("filename"), filename);
         let size = filename.as_ref().map_or(0, String::len);

@@ -101,11 +101,12 @@ fn presented(dialect: &Dialect, scheme: &str, value: &[u8]) -> Option<Vec<u8>> {
     let decoded = STANDARD.decode(rest.trim_ascii()).ok()?;
     let colon = decoded.iter().position(|byte| *byte == b':')?;
     let (user, password) = (&decoded[..colon], &decoded[colon + 1..]);
-    match dialect.is(Point::KeyScheme, "basic-user") {
-        true => Some(user.to_vec()),
-        false if user == dialect.choice(Point::KeyUser).as_bytes() => Some(password.to_vec()),
-        false => None,
+    if dialect.is(Point::KeyScheme, "basic-user") {
+        return Some(user.to_vec());
     }
+
+    let is_known_user = user == dialect.choice(Point::KeyUser).as_bytes();
+    is_known_user.then(|| password.to_vec())
 }
 
 /// The scope that an operation requires, or `None` if any key of the service may call it.

@@ -76,9 +76,10 @@ pub(crate) fn success(operation: Operation, dialect: &Dialect) -> StatusCode {
 
 impl<T> IntoResponse for Reply<T> {
     fn into_response(self) -> Response<Body> {
-        let mut response = match self.body.is_empty() {
-            true => Response::default(),
-            false => content("application/json", self.body),
+        let mut response = if self.body.is_empty() {
+            Response::default()
+        } else {
+            content("application/json", self.body)
         };
         *response.status_mut() = self.status;
         response
@@ -131,9 +132,10 @@ pub(crate) struct Named<'a> {
 /// (`docs/extraction-service/README.md#authentication-and-scopes`).
 pub(crate) fn error_format<'a>(dialect: &'a Dialect, path: &str, code: Code) -> &'a str {
     let is_extraction = path.starts_with("/v1/") && code != Code::Unauthorized;
-    match is_extraction || path.starts_with("/api/") {
-        true => dialect.choice(Point::ErrorFormat),
-        false => "nested",
+    if is_extraction || path.starts_with("/api/") {
+        dialect.choice(Point::ErrorFormat)
+    } else {
+        "nested"
     }
 }
 
@@ -185,9 +187,10 @@ pub(crate) fn write_error(app: &App, path: &str, mut response: Response<Body>) -
     // The router has announced the empty body.
     headers.remove(CONTENT_LENGTH);
     if error.code() == Code::Unauthorized {
-        let scheme = match path.starts_with("/api/") {
-            true => auth::scheme(&app.settings.dialect),
-            false => "Bearer",
+        let scheme = if path.starts_with("/api/") {
+            auth::scheme(&app.settings.dialect)
+        } else {
+            "Bearer"
         };
         if let Ok(scheme) = HeaderValue::try_from(scheme) {
             headers.insert(WWW_AUTHENTICATE, scheme);

@@ -351,9 +351,10 @@ impl Speaker<'_> {
         let Some(Value::Bool(subscribed)) = fields.remove("subscribed") else {
             return;
         };
-        let status = match subscribed {
-            true => "subscribed",
-            false => "unsubscribed",
+        let status = if subscribed {
+            "subscribed"
+        } else {
+            "unsubscribed"
         };
         let values = json!({"unsubscribed": !subscribed, "status": status});
         if let Some(spoken) = spoken(self.dialect, Point::OptOut, &values) {
@@ -395,9 +396,10 @@ impl Speaker<'_> {
                 told.push(std::mem::take(fields));
             }
         }
-        match is_split {
-            true => json!({"data": told, "errors": errors}),
-            false => json!({"results": told}),
+        if is_split {
+            json!({"data": told, "errors": errors})
+        } else {
+            json!({"results": told})
         }
     }
 

@@ -134,9 +134,10 @@ impl Facts {
             self.add_name(format!("<{name}>"));
             for (attribute, value) in tag.attributes() {
                 let attribute = attribute.to_ascii_lowercase();
-                let value = match value.contains('&') {
-                    true => Cow::from(html_to_text(value)),
-                    false => Cow::from(value),
+                let value = if value.contains('&') {
+                    Cow::from(html_to_text(value))
+                } else {
+                    Cow::from(value)
                 };
                 match &*attribute {
                     "style" => self.read_css(&value),

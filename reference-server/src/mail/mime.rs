@@ -107,9 +107,10 @@ impl Outgoing<'_> {
         }
         for (name, value) in self.headers {
             let value = value.as_str().unwrap_or_default();
-            message = match is_folded_only(name) {
-                true => message.header(name.as_str(), Raw::new(ascii(value))),
-                false => message.header(name.as_str(), Text::new(value)),
+            message = if is_folded_only(name) {
+                message.header(name.as_str(), Raw::new(ascii(value)))
+            } else {
+                message.header(name.as_str(), Text::new(value))
             };
         }
         let mut source = Vec::new();

@@ -183,18 +183,20 @@ async fn transact<F: Future<Output = Result<(), Failure>>>(
     } else {
         ""
     };
-    let of_sender = match sender.is_ascii() || has_utf8 {
-        true => command(connection, &format!("MAIL FROM:<{sender}>{parameter}")).await?,
-        false => no_utf8(),
+    let of_sender = if sender.is_ascii() || has_utf8 {
+        command(connection, &format!("MAIL FROM:<{sender}>{parameter}")).await?
+    } else {
+        no_utf8()
     };
     if of_sender != Handoff::Accepted {
         return Ok(vec![of_sender; recipients.len()]);
     }
     let mut outcomes = Vec::with_capacity(recipients.len());
     for recipient in recipients {
-        outcomes.push(match recipient.is_ascii() || has_utf8 {
-            true => command(connection, &format!("RCPT TO:<{recipient}>")).await?,
-            false => no_utf8(),
+        outcomes.push(if recipient.is_ascii() || has_utf8 {
+            command(connection, &format!("RCPT TO:<{recipient}>")).await?
+        } else {
+            no_utf8()
         });
     }
     if !outcomes.contains(&Handoff::Accepted) {

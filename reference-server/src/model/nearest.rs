@@ -23,13 +23,13 @@ pub(crate) fn did_you_mean_path<'a>(
     let path = segments(path);
     best(known, |known| {
         let known = segments(known);
-        let pairs = path
-            .iter()
-            .zip(&known)
-            .map(|(one, known)| match known.starts_with('{') {
-                true => 1.0,
-                false => similarity(one, known),
-            });
+        let pairs = path.iter().zip(&known).map(|(one, known)| {
+            if known.starts_with('{') {
+                1.0
+            } else {
+                similarity(one, known)
+            }
+        });
         if path.len() == known.len() {
             pairs.fold(1.0, f64::min)
         } else {

@@ -57,13 +57,15 @@ static RULES: LazyLock<[(&str, Regex, &str); 6]> = LazyLock::new(|| {
 /// Returns the text without its secrets: those of both services, the values of JSON fields and of
 /// query parameters with such a name, what follows `Bearer`, and the passwords of URLs.
 pub(crate) fn redact(text: &str) -> String {
-    RULES.iter().fold(
-        text.to_owned(),
-        |text, (part, rule, replacement)| match text.contains(part) {
-            true => rule.replace_all(&text, *replacement).into_owned(),
-            false => text,
-        },
-    )
+    RULES
+        .iter()
+        .fold(text.to_owned(), |text, (part, rule, replacement)| {
+            if text.contains(part) {
+                rule.replace_all(&text, *replacement).into_owned()
+            } else {
+                text
+            }
+        })
 }
 
 #[cfg(test)]

@@ -24,9 +24,10 @@ pub(crate) fn read<'de, T: Deserialize<'de>>(
             Invalid::Missing(name) => Failure::field(format!("{path}.{name}"), "is required"),
             Invalid::Unknown { name, others } => {
                 // The name is the client's; repeat it only if it can be a field's name.
-                let path = match is_name(&name) {
-                    true => path,
-                    false => path.trim_end_matches(&name).trim_end_matches('.'),
+                let path = if is_name(&name) {
+                    path
+                } else {
+                    path.trim_end_matches(&name).trim_end_matches('.')
                 };
                 let known = [known, others].concat().join(", ");
                 Failure::field(path, format!("is not {what}; it has {known}"))

@@ -32,9 +32,10 @@ pub(super) fn config(trusts_platform: bool) -> io::Result<ClientConfig> {
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?;
-    let builder = match trusts_platform {
-        true => builder.with_platform_verifier().map_err(io::Error::other)?,
-        false => builder.with_root_certificates(RootCertStore::empty()),
+    let builder = if trusts_platform {
+        builder.with_platform_verifier().map_err(io::Error::other)?
+    } else {
+        builder.with_root_certificates(RootCertStore::empty())
     };
     Ok(builder.with_no_client_auth())
 }

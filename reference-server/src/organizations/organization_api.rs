@@ -39,9 +39,10 @@ pub(crate) async fn create(call: ControlCall<NewOrganization>) -> Result<Organiz
     let exposed = call.input.app.settings.is_exposed();
     let is_public = domain.as_deref().is_some_and(|domain| !is_reserved(domain));
     // Beside the writer: it takes a good part of a second.
-    let ready_key = match is_public || exposed {
-        true => Some(heavy::run(move || dkim::new_key(false, exposed)).await?),
-        false => None,
+    let ready_key = if is_public || exposed {
+        Some(heavy::run(move || dkim::new_key(false, exposed)).await?)
+    } else {
+        None
     };
     let created = call.input.write(move |tx, app, _| {
         let organization =

@@ -24,9 +24,10 @@ use crate::webhooks::webhook_rules;
 
 /// Returns an error if the server is stopping. It listens on all of its addresses before it serves.
 fn check_ready(app: &App) -> Result<()> {
-    match app.stop.is_requested() {
-        true => Err(Failure::new(Code::Unavailable, "the server is stopping")),
-        false => Ok(()),
+    if app.stop.is_requested() {
+        Err(Failure::new(Code::Unavailable, "the server is stopping"))
+    } else {
+        Ok(())
     }
 }
 

@@ -233,9 +233,10 @@ fn distinct<'a, T, K: Eq + Hash>(
 /// The service that has a webhook's events.
 fn service_of(webhook: &NewOrganizationWebhook) -> Service {
     let first = webhook.events.first();
-    match first.is_some_and(|event| event.starts_with("extraction.")) {
-        true => Service::Extraction,
-        false => Service::Email,
+    if first.is_some_and(|event| event.starts_with("extraction.")) {
+        Service::Extraction
+    } else {
+        Service::Email
     }
 }
 
@@ -420,11 +421,12 @@ impl Seeding<'_, '_> {
 }
 
 fn check_secret(field: &str, text: &str) -> Result<()> {
-    match (1..=200).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        true => Ok(()),
-        false => Err(Failure::field(
+    if (1..=200).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        Ok(())
+    } else {
+        Err(Failure::field(
             field,
             "must have 1 to 200 printable ASCII characters",
-        )),
+        ))
     }
 }

@@ -136,9 +136,10 @@ impl Sandbox {
             Description::parse(&raw::send(self.addr(), request.as_bytes()).await.body)
         };
         let find = || async {
-            match self.has_usual_description {
-                true => USUAL.get_or_init(describe).await.again(),
-                false => describe().await,
+            if self.has_usual_description {
+                USUAL.get_or_init(describe).await.again()
+            } else {
+                describe().await
             }
         };
         self.description.get_or_init(find).await

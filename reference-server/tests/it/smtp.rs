@@ -277,9 +277,12 @@ async fn a_login_that_is_not_one_is_refused() {
 async fn a_server_without_seed_data_catches_mail_only_with_a_login() {
     let any_port = "127.0.0.1:0".parse().expect("an address");
     for is_public in [false, true] {
-        let sandbox = Sandbox::with(|builder| match is_public {
-            true => public(builder.smtp(any_port)),
-            false => builder.smtp(any_port).seed(false),
+        let sandbox = Sandbox::with(|builder| {
+            if is_public {
+                public(builder.smtp(any_port))
+            } else {
+                builder.smtp(any_port).seed(false)
+            }
         })
         .await;
         let mut client = Client::connect(sandbox.server.addresses().smtp.unwrap()).await;

@@ -151,9 +151,10 @@ fn one_line(
     field: impl Into<std::borrow::Cow<'static, str>>,
     text: &str,
 ) -> Result<(), InvalidInput> {
-    match text.contains(breaks_line) {
-        true => Err(InvalidInput::new(field, LINE_END)),
-        false => Ok(()),
+    if text.contains(breaks_line) {
+        Err(InvalidInput::new(field, LINE_END))
+    } else {
+        Ok(())
     }
 }
 

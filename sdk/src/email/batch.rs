@@ -145,9 +145,10 @@ impl BatchResponse {
                 continue;
             }
             // Beside items with an index, the others are in the order of what is left.
-            item.index = match has_errors_beside {
-                true => free.next(),
-                false => Some(position),
+            item.index = if has_errors_beside {
+                free.next()
+            } else {
+                Some(position)
             };
         }
         // If an index is repeated or too high, none can be trusted.

@@ -241,9 +241,10 @@ impl Contacts {
     ) -> Call<Contact> {
         let contact = contact.into();
         let is_refused = self.shared.settings.local_checks && !can_be_address(&contact.email);
-        let payload = match is_refused {
-            true => Err(InvalidInput::new("email", "not an email address, such as `a@b`").into()),
-            false => payload(contact),
+        let payload = if is_refused {
+            Err(InvalidInput::new("email", "not an email address, such as `a@b`").into())
+        } else {
+            payload(contact)
         };
         Call::new(
             &self.shared,

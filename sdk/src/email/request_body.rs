@@ -175,9 +175,10 @@ impl Writer {
     }
 
     fn map(&mut self, name: &str, map: &Map<String, Value>) -> Result<(), Error> {
-        match map.is_empty() {
-            true => Ok(()),
-            false => self.value(name, map),
+        if map.is_empty() {
+            Ok(())
+        } else {
+            self.value(name, map)
         }
     }
 

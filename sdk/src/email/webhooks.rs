@@ -146,10 +146,12 @@ fn find_status(value: &Value, pinned: Option<&str>) -> Option<Option<StatusCode>
     if inside.is_some() {
         return inside;
     }
-    let read = |value: &Value| match is_nothing(value) || whole_number(value) == Some(0) {
+    let read = |value: &Value| {
         // Some write zero for an endpoint that did not respond.
-        true => Some(None),
-        false => as_status(value).map(Some),
+        if is_nothing(value) || whole_number(value) == Some(0) {
+            return Some(None);
+        }
+        as_status(value).map(Some)
     };
     let named = |name: &str| fields.iter().find(|(field, _)| plain(field) == name);
     match pinned {

@@ -105,9 +105,10 @@ async fn receive(
 
     let limit = shared.settings.max_response_size;
     let announced = response.content_length().unwrap_or_default();
-    let result = match announced > limit {
-        true => Ok(Ok(false)),
-        false => timeout_at(end, read(&mut body, &mut response, limit)).await,
+    let result = if announced > limit {
+        Ok(Ok(false))
+    } else {
+        timeout_at(end, read(&mut body, &mut response, limit)).await
     };
     // The request was processed, whatever became of the response.
     let unread = |kind| Error::new(kind, Outcome::Unknown);
@@ -149,9 +150,10 @@ fn classify_error(error: reqwest::Error, shared: &Shared, in_doubt: &InDoubt) ->
         return Error::config("the request cannot be built").with_source(error.without_url());
     }
     if !error.is_connect() {
-        let kind = match error.is_timeout() {
-            true => ErrorKind::Timeout,
-            false => ErrorKind::ConnectionLost,
+        let kind = if error.is_timeout() {
+            ErrorKind::Timeout
+        } else {
+            ErrorKind::ConnectionLost
         };
         return Error::new(kind, in_doubt.outcome()).with_source(error.without_url());
     }

@@ -214,9 +214,10 @@ impl fmt::Display for RecipientGuard {
             .into_iter()
             .flatten()
             .collect::<Vec<_>>();
-        match parts.is_empty() {
-            true => f.write_str("every recipient"),
-            false => f.write_str(&parts.join("; ")),
+        if parts.is_empty() {
+            f.write_str("every recipient")
+        } else {
+            f.write_str(&parts.join("; "))
         }
     }
 }

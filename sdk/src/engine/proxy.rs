@@ -95,9 +95,10 @@ enum Hosts {
 
 impl Exception {
     fn parse(entry: &str) -> Option<Self> {
-        let (host, port) = match entry.contains('/') {
-            true => (entry, None),
-            false => split_port(entry)?,
+        let (host, port) = if entry.contains('/') {
+            (entry, None)
+        } else {
+            split_port(entry)?
         };
         let address = || host.parse::<IpAddr>().map(IpNet::from);
         let network = host.parse::<IpNet>().or_else(|_| address());

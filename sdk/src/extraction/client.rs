@@ -72,14 +72,14 @@ impl ExtractionClient {
     /// another organization; otherwise as for [`me`](Self::me).
     pub fn verify_organization(&self, expected: impl Into<String>) -> Call<Me> {
         let expected = expected.into();
-        self.me()
-            .then(move |response, me| match me.organization.id == expected {
-                true => Ok(me),
-                false => {
-                    let kind = ErrorKind::wrong_organization(expected, &me.organization.id);
-                    Err(response.error(kind, Outcome::Refused))
-                }
-            })
+        self.me().then(move |response, me| {
+            if me.organization.id == expected {
+                Ok(me)
+            } else {
+                let kind = ErrorKind::wrong_organization(expected, &me.organization.id);
+                Err(response.error(kind, Outcome::Refused))
+            }
+        })
     }
 }
 

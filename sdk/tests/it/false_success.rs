@@ -85,9 +85,10 @@ async fn no_operation_succeeds_with_a_failure_in_the_body() {
                     assert_eq!(no, "false", "{operation}: {body}");
                 }
                 Err(error) => {
-                    let outcome = match body.starts_with('{') {
-                        true => Outcome::Refused,
-                        false => Outcome::Unknown,
+                    let outcome = if body.starts_with('{') {
+                        Outcome::Refused
+                    } else {
+                        Outcome::Unknown
                     };
                     assert_eq!(error.outcome(), outcome, "{operation}: {body}");
                     assert_eq!(error.body(), body.as_bytes(), "the response is kept");

@@ -63,9 +63,10 @@ async fn accepts_a_byte_order_mark() {
     for body in ["\u{feff}{\"id\":\"x\"}", "\u{feff}[{\"id\":\"x\"}]"] {
         let server = MockServer::json(200, body).await;
         let client = server.email().build().unwrap();
-        match body.ends_with(']') {
-            false => assert_eq!(client.emails().get("x").await.unwrap().id, "x"),
-            true => assert_eq!(client.domains().list().await.unwrap()[0].id, "x"),
+        if !body.ends_with(']') {
+            assert_eq!(client.emails().get("x").await.unwrap().id, "x");
+        } else {
+            assert_eq!(client.domains().list().await.unwrap()[0].id, "x");
         }
     }
 }

@@ -31,10 +31,7 @@ with_each_database! {
         let repaired = Arc::new(AtomicBool::new(false));
         let ok = repaired.clone();
         let worker = B::run(quick(&inbox).max_attempts(3), Arc::new(move |_: &Job| {
-            match ok.load(Ordering::Relaxed) {
-                true => Ok(()),
-                false => Err(Outer(std::io::Error::other("it is night")).into()),
-            }
+            if ok.load(Ordering::Relaxed) { Ok(()) } else { Err(Outer(std::io::Error::other("it is night")).into()) }
         }));
         for id in ["1", "2", "3"] {
             inbox.scope("tenant").accept(&delivery(id)).await.unwrap();

@@ -45,9 +45,10 @@ async fn the_examples_create_their_tables_in_sqlite() {
         let bench = SqliteBench::start().await.unwrap();
         let connection = bench.connection();
         for statement in statements {
-            let checked = match statement.starts_with("CREATE") {
-                true => connection.execute_batch(statement),
-                false => connection.prepare(statement).map(drop),
+            let checked = if statement.starts_with("CREATE") {
+                connection.execute_batch(statement)
+            } else {
+                connection.prepare(statement).map(drop)
             };
             checked.unwrap_or_else(|error| panic!("{statement}: {error}"));
         }
@@ -63,9 +64,10 @@ async fn the_examples_create_their_tables_in_postgres() {
     let bench = PostgresBench::start().await.expect("SVC_TEST_POSTGRES=1");
     let client = bench.connect().await;
     for statement in examples.concat() {
-        let checked = match statement.starts_with("CREATE") {
-            true => client.batch_execute(statement).await,
-            false => client.prepare(statement).await.map(drop),
+        let checked = if statement.starts_with("CREATE") {
+            client.batch_execute(statement).await
+        } else {
+            client.prepare(statement).await.map(drop)
         };
         checked.unwrap_or_else(|error| panic!("{statement}: {error}"));
     }

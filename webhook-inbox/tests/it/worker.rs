@@ -230,20 +230,17 @@ with_each_database! {
             let worker = quick(&inbox).lease(SHORT_LEASE);
             let (release, blocked) = std::sync::mpsc::channel::<()>();
             let blocked = std::sync::Mutex::new(blocked);
-            let mut worker = match blocks {
-                true => B::run(worker, Arc::new(move |_: &Job| {
-                    started.send(())?;
-                    let _ = blocked.lock().unwrap().recv_timeout(PATIENCE);
-                    Ok(())
-                })),
-                false => B::run_prepared(worker, Box::new(move |_| {
-                    let sent = started.send(());
-                    Box::pin(async move {
-                        sent?;
-                        std::future::pending().await
-                    })
-                })),
-            };
+            let mut worker = if blocks { B::run(worker, Arc::new(move |_: &Job| {
+                started.send(())?;
+                let _ = blocked.lock().unwrap().recv_timeout(PATIENCE);
+                Ok(())
+            })) } else { B::run_prepared(worker, Box::new(move |_| {
+                let sent = started.send(());
+                Box::pin(async move {
+                    sent?;
+                    std::future::pending().await
+                })
+            })) };
             starts.recv().await.unwrap();
             let since = Instant::now();
             assert!(!inbox.stop(limit).await);

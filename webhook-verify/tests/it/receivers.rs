@@ -241,9 +241,10 @@ async fn the_limit_of_axum_applies() {
         for announced in [true, false] {
             let app = router(&receiver().body_limit(4 << 20)).layer(axum);
             let frames = futures_util::stream::iter([Ok::<_, std::io::Error>(large.clone())]);
-            let body = match announced {
-                true => axum::body::Body::from(large.clone()),
-                false => axum::body::Body::from_stream(frames),
+            let body = if announced {
+                axum::body::Body::from(large.clone())
+            } else {
+                axum::body::Body::from_stream(frames)
             };
             let request = http::Request::post("/").header("x-service-signature", signature(&large));
             let response = app.oneshot(request.body(body).unwrap()).await.unwrap();

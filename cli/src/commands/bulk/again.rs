@@ -47,10 +47,11 @@ impl Candidate<'_> {
                 Some(before) if is_same => (people + before.people).min(self.count),
                 _ => people,
             };
-            let is_refused = match is_same {
+            let is_refused = if is_same {
                 // This very email is half sent: that job is to be continued, whatever else.
-                true => !again || !job.has_ended(),
-                false => !again && self.is_too_soon(people, &job),
+                !again || !job.has_ended()
+            } else {
+                !again && self.is_too_soon(people, &job)
             };
             let is_more = found.as_ref().is_none_or(|(most, _)| people > *most);
             if is_refused && is_more {
@@ -120,17 +121,19 @@ impl Candidate<'_> {
 
     fn refusal(&self, context: &Context, people: u64, job: &StoredJob) -> Failure {
         let is_same = job.record.email.as_deref() == self.email;
-        let email = match is_same {
-            true => "this email".to_owned(),
-            false => format!("the email \"{}\"", job.plan.email.subject),
+        let email = if is_same {
+            "this email".to_owned()
+        } else {
+            format!("the email \"{}\"", job.plan.email.subject)
         };
         let when = context.out.local_time(&job.sent_at().to_rfc3339());
         let are = if people == 1 { "is" } else { "are" };
         let people = self.part(people);
         let (message, next) = if job.has_ended() {
-            let got = match job.sent_at() > self.plan.time(Utc::now()) {
-                true => "will get",
-                false => "already got",
+            let got = if job.sent_at() > self.plan.time(Utc::now()) {
+                "will get"
+            } else {
+                "already got"
             };
             let message = format!("{people} {got} {email}, {when} (job {})", job.id());
             let next = if is_same {
@@ -156,9 +159,10 @@ impl Candidate<'_> {
             };
             (message, next)
         };
-        let hint = match is_same && !job.has_ended() {
-            true => next,
-            false => format!("{next}\nsend to them all the same: --again"),
+        let hint = if is_same && !job.has_ended() {
+            next
+        } else {
+            format!("{next}\nsend to them all the same: --again")
         };
         Failure::input(message).code("sent_again").hint(hint)
     }

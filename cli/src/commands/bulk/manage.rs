@@ -240,9 +240,10 @@ impl Report {
                 "whether {unchecked} accepted emails were delivered is not checked yet: {refresh} --refresh"
             ));
         }
-        match context.out.is_table() && !items.are_lines {
-            true => context.out.list(items.document(), REPORT_VIEW, "no rows"),
-            false => items.finish(),
+        if context.out.is_table() && !items.are_lines {
+            context.out.list(items.document(), REPORT_VIEW, "no rows")
+        } else {
+            items.finish()
         }
     }
 }

@@ -186,9 +186,10 @@ fn check_tags(text: &str) -> Result<(), String> {
         let line = text[..tag.start()].matches('\n').count() + 1;
         return Err(format!("line {line}: a placeholder {problem}"));
     }
-    match text.matches("elif").count() > MAX_ELIF {
-        true => Err(format!("more than {MAX_ELIF} elif")),
-        false => Ok(()),
+    if text.matches("elif").count() > MAX_ELIF {
+        Err(format!("more than {MAX_ELIF} elif"))
+    } else {
+        Ok(())
     }
 }
 

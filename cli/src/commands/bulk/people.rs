@@ -174,9 +174,10 @@ impl People {
             .collect::<Vec<_>>();
         // Metadata may have another key that looks like the address.
         let address = fields.iter().position(|(name, _)| **name == *"email");
-        let subscribed = match is_subscribed {
-            true => Subscribed::Yes,
-            false => Subscribed::No("subscribed".into()),
+        let subscribed = if is_subscribed {
+            Subscribed::Yes
+        } else {
+            Subscribed::No("subscribed".into())
         };
         let opted_out = match (&subscribed, address.and_then(|at| fields[at].1.as_str())) {
             (Subscribed::No(_), Some(address)) => check(address).into_iter().collect(),

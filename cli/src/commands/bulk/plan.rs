@@ -98,9 +98,10 @@ impl Plan {
     ) -> Result<Email, String> {
         let is_subscribed =
             |them: &HashSet<u64>| hash_of(&row.0).is_some_and(|hash| them.contains(&hash));
-        match subscribers.is_none_or(is_subscribed) {
-            true => self.render(renderer, row),
-            false => Err("not subscribed any more".to_owned()),
+        if subscribers.is_none_or(is_subscribed) {
+            self.render(renderer, row)
+        } else {
+            Err("not subscribed any more".to_owned())
         }
     }
 
@@ -130,12 +131,13 @@ impl Plan {
         if here == *there {
             return Ok(());
         }
-        let hint = match is_sandbox(there) {
-            true => "add --sandbox".to_owned(),
-            false => format!(
+        let hint = if is_sandbox(there) {
+            "add --sandbox".to_owned()
+        } else {
+            format!(
                 "use the profile or base URL of `svc bulk send`: {}",
                 self.profile
-            ),
+            )
         };
         Err(Failure::usage(format!("the job was started with {there}, not with {here}")).hint(hint))
     }

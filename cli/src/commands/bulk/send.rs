@@ -386,9 +386,10 @@ impl Send {
     async fn endpoint(&self, context: &Context) -> Result<(String, Key), Failure> {
         let (url, key) = context.clients.endpoint(Service::Email).await?;
         // A dry run reads the audience, too.
-        match context.settings.sandbox && context.settings.dry_run && self.audience.is_some() {
-            true => Ok((context.clients.sandbox().await?.url().to_owned(), key)),
-            false => Ok((url, key)),
+        if context.settings.sandbox && context.settings.dry_run && self.audience.is_some() {
+            Ok((context.clients.sandbox().await?.url().to_owned(), key))
+        } else {
+            Ok((url, key))
         }
     }
 
@@ -433,9 +434,10 @@ impl Send {
             concurrency: usize::from(self.concurrency),
             key: plan::fingerprint(job, key),
             recipients: context.settings.guard.recipients(),
-            ahead: match context.settings.dry_run {
-                true => 0,
-                false => (time_options::now(context).await?.to_utc() - Utc::now()).num_seconds(),
+            ahead: if context.settings.dry_run {
+                0
+            } else {
+                (time_options::now(context).await?.to_utc() - Utc::now()).num_seconds()
             },
             left_out: LeftOut::default(),
         })
@@ -469,15 +471,14 @@ impl Send {
                 .read_file(context, draft, renderer, columns, stop)
                 .await;
         };
-        let audience = match context.settings.dry_run {
-            true => {
-                Names::<Audience>::new(context, client)
-                    .existing(audience)
-                    .await?
-                    .item
-                    .id
-            }
-            false => audience.clone(),
+        let audience = if context.settings.dry_run {
+            Names::<Audience>::new(context, client)
+                .existing(audience)
+                .await?
+                .item
+                .id
+        } else {
+            audience.clone()
         };
         let (pages, mut read) = mpsc::unbounded_channel();
         let mut people = People::new(Pages::OfAudience(pages), renderer);
@@ -563,9 +564,10 @@ impl Send {
             let kind = key.mode().map(|mode| format!(", {mode} key"));
             let (url, profile) = (&plan.service, &plan.profile);
             let kind = kind.unwrap_or_default();
-            let of = match context.clients.told_other_service() {
-                true => "not that of ",
-                false => "",
+            let of = if context.clients.told_other_service() {
+                "not that of "
+            } else {
+                ""
             };
             text.push_str(&format!(" to {url} ({of}profile {profile}{kind})"));
         }

@@ -89,9 +89,10 @@ async fn reveals_signature(exam: &Exam, request: &Request) -> Result<Finding, De
         .chain([&response.body[..]])
         .map(String::from_utf8_lossy);
     Ok(
-        match texts.any(|text| text.to_lowercase().contains(&request.digits)) {
-            true => Finding::failed(format!("{received}, with the correct signature"), request),
-            false => Finding::new(Grade::Passed, &received),
+        if texts.any(|text| text.to_lowercase().contains(&request.digits)) {
+            Finding::failed(format!("{received}, with the correct signature"), request)
+        } else {
+            Finding::new(Grade::Passed, &received)
         },
     )
 }

@@ -167,9 +167,10 @@ impl<'a> Examiner<'a> {
     pub(super) fn request(&self, request: &str, body: &str) -> Option<Call<RawResponse>> {
         let (method, path) = request.split_once(' ')?;
         let path = self.seen.filled(path)?;
-        let call = match path.starts_with("/v1/") {
-            true => self.extraction.as_ref()?.raw(method, path),
-            false => self.email.as_ref()?.raw(method, path),
+        let call = if path.starts_with("/v1/") {
+            self.extraction.as_ref()?.raw(method, path)
+        } else {
+            self.email.as_ref()?.raw(method, path)
         };
         if body.is_empty() {
             return Some(call);

@@ -122,9 +122,10 @@ impl Made {
 
     /// What a step has made is gone.
     pub(super) fn remove(&mut self, step: &str) -> Result<(), Failure> {
-        match self.left.iter().any(|thing| thing.step == step) {
-            true => self.change(|left| left.retain(|thing| thing.step != step)),
-            false => Ok(()),
+        if self.left.iter().any(|thing| thing.step == step) {
+            self.change(|left| left.retain(|thing| thing.step != step))
+        } else {
+            Ok(())
         }
     }
 

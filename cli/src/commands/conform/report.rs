@@ -234,9 +234,10 @@ impl Run<'_> {
         let known = self.examiner.context.clients.dialect().choice(point);
         if let Some(choice) = &verdict.choice {
             verdict.found = Some(format!("{point} = {choice}"));
-            verdict.result = Some(match choice.eq_ignore_ascii_case(known) {
-                true => Grade::Agrees,
-                false => Grade::Differs,
+            verdict.result = Some(if choice.eq_ignore_ascii_case(known) {
+                Grade::Agrees
+            } else {
+                Grade::Differs
             });
         }
         let about = (point.as_str(), point.question());
@@ -276,9 +277,10 @@ impl Run<'_> {
     fn not_tried(&self, level: Option<Level>, listen: bool) -> Option<String> {
         match level {
             None => Some("no level tries it".to_owned()),
-            Some(level) if level > self.level => Some(match listen {
-                true => format!("--level {level} with --listen tries it"),
-                false => format!("--level {level} tries it"),
+            Some(level) if level > self.level => Some(if listen {
+                format!("--level {level} with --listen tries it")
+            } else {
+                format!("--level {level} tries it")
             }),
             Some(_) if listen && self.examiner.receiver.is_none() => {
                 Some("--listen tries it".to_owned())

@@ -165,12 +165,11 @@ fn filter(point: Point) -> String {
     let check = CHECKS.point.get(point.as_str()).unwrap_or(&unknown);
     let choice =
         |[name, filter]: &[String; 2]| format!("(select(is_so({filter})) | {}),", quoted(name));
-    let find = match check.choices.is_empty() {
-        true => check.find.clone(),
-        false => {
-            let choices: String = check.choices.iter().map(choice).collect();
-            format!("first({choices} none_of_them({}))", check.is_read)
-        }
+    let find = if check.choices.is_empty() {
+        check.find.clone()
+    } else {
+        let choices: String = check.choices.iter().map(choice).collect();
+        format!("first({choices} none_of_them({}))", check.is_read)
     };
     let [step, of, default] = [&*check.step, &*check.of, point.default_choice()].map(quoted);
     format!("pointed({step}; {of}; {default}; {find})")

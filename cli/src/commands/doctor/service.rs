@@ -134,9 +134,10 @@ async fn email(context: &Context, client: &EmailClient, findings: &mut Findings)
     for domain in domains.into_iter().flatten() {
         let check = format!("domain {}", domain.name.as_deref().unwrap_or(&domain.id));
         let verify = context.svc("domains verify {}", &[&domain.id]);
-        match domain.is_verified() {
-            true => findings.ok(&check, "verified"),
-            false => findings.problem(&check, "not verified", &verify),
+        if domain.is_verified() {
+            findings.ok(&check, "verified");
+        } else {
+            findings.problem(&check, "not verified", &verify);
         }
     }
     for webhook in webhooks.into_iter().flatten() {

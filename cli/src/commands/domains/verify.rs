@@ -59,9 +59,10 @@ impl Verify {
         let id = id_of::<Domain>(context, &client, &self.domain).await?;
         let call = context.caller.with_options(client.domains().verify(&id));
         let call = Prepared::new(call).decide(context).await?;
-        let done = match self.wait {
-            true => until_verified(context, &client, &id).await?,
-            false => Some(context.caller.send(call, "looking up the records").await?),
+        let done = if self.wait {
+            until_verified(context, &client, &id).await?
+        } else {
+            Some(context.caller.send(call, "looking up the records").await?)
         };
         let Some(result) = done else { return Ok(()) };
         // The last line of a wait is the final state.

@@ -62,9 +62,10 @@ impl Batch {
         let values = parse(bytes, &self.file)?;
         let mut scheduled = values.iter().filter_map(|value| value.get("scheduledAt"));
         let is_scheduled = scheduled.next().is_some();
-        let now = match is_scheduled {
-            true => time_options::now(context).await?,
-            false => context.settings.env.zone.at(&Utc::now()),
+        let now = if is_scheduled {
+            time_options::now(context).await?
+        } else {
+            context.settings.env.zone.at(&Utc::now())
         };
         let read = |now| {
             let read = emails(&values, local_checks, now);
@@ -248,9 +249,10 @@ fn verdict(response: &BatchResponse) -> Result<(), Failure> {
             .hint("find out which emails were accepted before you send the file again"));
     }
     if refused > 0 {
-        let hint = match refused == all {
-            true => "none was accepted: correct them and send the file again",
-            false => "the others were accepted: send only the refused ones again",
+        let hint = if refused == all {
+            "none was accepted: correct them and send the file again"
+        } else {
+            "the others were accepted: send only the refused ones again"
         };
         let problem = match all {
             1 => "the email was refused".to_owned(),

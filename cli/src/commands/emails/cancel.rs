@@ -103,9 +103,10 @@ impl Cancel {
             .split_whitespace()
             .map(str::to_owned)
             .collect::<Vec<_>>();
-        match ids.is_empty() {
-            true => Err(Failure::usage("standard input has no id of an email")),
-            false => Ok(ids),
+        if ids.is_empty() {
+            Err(Failure::usage("standard input has no id of an email"))
+        } else {
+            Ok(ids)
         }
     }
 }

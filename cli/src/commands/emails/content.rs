@@ -130,9 +130,10 @@ fn refuse_empty(option: &str, value: &OsStr, content: &str) -> Result<(), Failur
 async fn schedule(context: &Context, words: &str) -> Result<ScheduledAt, Failure> {
     let (instant, now) = time_options::read_schedule(context, words).await?;
     let shown = context.out.local_time(&instant.to_rfc3339());
-    let note = match instant <= now {
-        true => format!("sending now: {shown} is not in the future"),
-        false => format!("scheduled for {shown}"),
+    let note = if instant <= now {
+        format!("sending now: {shown} is not in the future")
+    } else {
+        format!("scheduled for {shown}")
     };
     context.out.note(&note);
     Ok(ScheduledAt::at(&instant))

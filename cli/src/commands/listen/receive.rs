@@ -195,13 +195,10 @@ impl Receiver {
                     .iter()
                     .map(|mistake| mistake.advice)
                     .collect::<Vec<_>>();
-                unauthorized(match advice.is_empty() {
-                    true => {
-                        format!(
-                            "{error}: another secret was used, or the body was changed in transit"
-                        )
-                    }
-                    false => format!("{error}: {}", advice.join("; ")),
+                unauthorized(if advice.is_empty() {
+                    format!("{error}: another secret was used, or the body was changed in transit")
+                } else {
+                    format!("{error}: {}", advice.join("; "))
                 })
             })?;
         let json = serde_json::from_slice::<Value>(&body).unwrap_or_default();

@@ -104,9 +104,10 @@ impl Shared {
             let token = given.get(TOKEN).and_then(Value::as_str);
             return self.send_planned(token.unwrap_or_default()).await;
         }
-        let output = match tool.is_plan() {
-            true => self.plan(action, line).await?,
-            false => self.keep_secret(action, self.runner.run(&line).await?),
+        let output = if tool.is_plan() {
+            self.plan(action, line).await?
+        } else {
+            self.keep_secret(action, self.runner.run(&line).await?)
         };
         Ok(output.in_words_of(action))
     }

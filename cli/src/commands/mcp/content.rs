@@ -105,12 +105,11 @@ impl Cutter {
 
     fn text(&mut self, text: &str) -> String {
         let most = MAX_TEXT.min(self.left);
-        let shown = match self.is_exact {
-            true => text.to_owned(),
-            false => {
-                let clean = printable(text).replace(is_hidden, "\u{fffd}");
-                masked(&PASSWORD.replace_all(&clean, "${1}***@")).into_owned()
-            }
+        let shown = if self.is_exact {
+            text.to_owned()
+        } else {
+            let clean = printable(text).replace(is_hidden, "\u{fffd}");
+            masked(&PASSWORD.replace_all(&clean, "${1}***@")).into_owned()
         };
         let length = shown.chars().count();
         self.left = self.left.saturating_sub(length.min(most));

@@ -168,9 +168,10 @@ impl Output {
             let replaced = text.as_str().map(|text| {
                 OPTION.replace_all(text, |found: &Captures<'_>| {
                     let name = found[1].replace('-', "_");
-                    match action.arguments.iter().any(|it| it.name == name) {
-                        true => name,
-                        false => found[0].to_owned(),
+                    if action.arguments.iter().any(|it| it.name == name) {
+                        name
+                    } else {
+                        found[0].to_owned()
                     }
                 })
             });

@@ -354,11 +354,13 @@ impl Serve {
         let network = self.network();
         let mut builder = Server::builder().network(network).seed(!self.no_seed);
         builder = builder.addr(self.addr()?);
-        builder = match self.in_memory {
+        builder = if !self.in_memory {
+            builder.data_dir(&dir)
+        } else if self.until_stdin_closes {
             // That of a test belongs to what has started it.
-            true if self.until_stdin_closes => builder.in_memory(),
-            true => builder.in_memory().announce_in(in_memory_dir(&dir)),
-            false => builder.data_dir(&dir),
+            builder.in_memory()
+        } else {
+            builder.in_memory().announce_in(in_memory_dir(&dir))
         };
         builder = seeded(builder, &context.settings)?;
         if let Some(url) = &self.public_url {
@@ -415,17 +417,19 @@ impl Serve {
             control_token: server.control_token(),
         };
         // The server keeps running if standard output is closed.
-        let _ = match context.out.is_table() && context.out.stdout_is_terminal() {
-            true => context.out.raw(&ready.greeting(server.seeded_keys())),
-            false => context.out.ready(&ready),
+        let _ = if context.out.is_table() && context.out.stdout_is_terminal() {
+            context.out.raw(&ready.greeting(server.seeded_keys()))
+        } else {
+            context.out.ready(&ready)
         };
         context.out.hint("press Ctrl-C to stop");
-        match self.until_stdin_closes {
-            true => tokio::select! {
+        if self.until_stdin_closes {
+            tokio::select! {
                 _ = stop.recv() => {}
                 () = stdin_closed(context.out.streams().stdin()) => {}
-            },
-            false => drop(stop.recv().await),
+            }
+        } else {
+            stop.recv().await;
         }
         // The last write to a slow disk may take longer: the next start recovers the database.
         let _ = tokio::time::timeout(STOP_TIMEOUT, server.stop()).await;

@@ -46,9 +46,12 @@ pub struct Event {
 
 impl Event {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let detail = |text: String| match text.trim_start().starts_with('{') {
-            true => json_or_text(text),
-            false => Value::from(text),
+        let detail = |text: String| {
+            if text.trim_start().starts_with('{') {
+                json_or_text(text)
+            } else {
+                Value::from(text)
+            }
         };
         let sentence = format!("marked email {} as {}", self.id, self.event);
         let (recipient, detail) = (self.recipient, self.detail.map(detail));
@@ -190,9 +193,10 @@ impl Happening {
                 // The sandbox bounces what is sent to `bounced@`, for example.
                 let is_outcome = ["bounced", "complained", "failed"].contains(&change)
                     && recipient == "ada@example.test";
-                let recipient = match is_outcome {
-                    true => format!("{change}@example.test"),
-                    false => recipient,
+                let recipient = if is_outcome {
+                    format!("{change}@example.test")
+                } else {
+                    recipient
                 };
                 let email = Email::new(from, [&recipient], subject).text("Sent by svc trigger.");
                 let service = context.clients.email_client().await?;

@@ -89,9 +89,10 @@ fn any_other_column_that_may_say_who_has_opted_out_is_declared_or_the_file_is_re
             "{run:?}"
         );
         let hint = run.error()["hint"].as_str().expect("a hint").to_owned();
-        let quoted = match column.contains(' ') {
-            true => format!("'{column}'"),
-            false => column.to_owned(),
+        let quoted = if column.contains(' ') {
+            format!("'{column}'")
+        } else {
+            column.to_owned()
         };
         for option in ["--opt-out", "--opt-in", "--ignore"] {
             assert!(hint.contains(&format!("{option} {quoted}")), "{hint}");

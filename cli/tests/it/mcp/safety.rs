@@ -86,16 +86,15 @@ fn a_profile_is_read_only_until_a_person_opens_groups() {
         let name = &tool["name"];
         for call in calls(tool, "x") {
             let answer = client.call(name.as_str().expect("a name"), call);
-            match is_listed(name) {
-                true => assert_eq!(tool["annotations"]["readOnlyHint"], true, "{name}"),
-                false => {
-                    assert_eq!(answer.error()["code"], "not_allowed", "{name}");
-                    let hint = answer.error()["hint"].as_str().expect("a hint");
-                    assert!(
-                        hint.contains("--allow") && hint.contains("mcp_policy"),
-                        "{hint}"
-                    );
-                }
+            if is_listed(name) {
+                assert_eq!(tool["annotations"]["readOnlyHint"], true, "{name}");
+            } else {
+                assert_eq!(answer.error()["code"], "not_allowed", "{name}");
+                let hint = answer.error()["hint"].as_str().expect("a hint");
+                assert!(
+                    hint.contains("--allow") && hint.contains("mcp_policy"),
+                    "{hint}"
+                );
             }
         }
     }

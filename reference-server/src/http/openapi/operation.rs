@@ -141,9 +141,10 @@ fn authorize(operation: Operation, value: &mut Value, codes: &mut Vec<Code>) {
 
 /// The query parameter that selects the organization.
 fn organization(has_seed: bool) -> Value {
-    let schema = match has_seed {
-        true => json!({"type": "string", "default": SANDBOX}),
-        false => json!({"type": "string"}),
+    let schema = if has_seed {
+        json!({"type": "string", "default": SANDBOX})
+    } else {
+        json!({"type": "string"})
     };
     parameter(
         "query",

@@ -289,9 +289,10 @@ impl Signature {
 
         // The relaxed forms ignore white space, which anyone may have changed. In a boundary, say, it
         // decides which parts are shown.
-        match content_shown(message).as_ref() == content_shown(&canonical).as_ref() {
-            true => DkimVerdict::Pass,
-            false => DkimVerdict::PermError,
+        if content_shown(message).as_ref() == content_shown(&canonical).as_ref() {
+            DkimVerdict::Pass
+        } else {
+            DkimVerdict::PermError
         }
     }
 

@@ -54,10 +54,10 @@ pub(crate) fn canonical_body(body: &[u8], form: Form) -> Vec<u8> {
 fn squeezed(text: &[u8], white: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     for &byte in text {
-        match white.contains(&byte) {
-            true if out.last() == Some(&b' ') => {}
-            true => out.push(b' '),
-            false => out.push(byte),
+        if !white.contains(&byte) {
+            out.push(byte);
+        } else if out.last() != Some(&b' ') {
+            out.push(b' ');
         }
     }
     if out.last() == Some(&b' ') {

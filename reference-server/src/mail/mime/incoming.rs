@@ -90,9 +90,10 @@ impl Incoming {
 
 fn attachment(file: &Part<'_>, around: &str) -> IncomingAttachment {
     let content = file.file();
-    let content_type = match file.has_type || file.content_type.value == "message/rfc822" {
-        true => file.content_type.value.clone(),
-        false => "application/octet-stream".to_owned(),
+    let content_type = if file.has_type || file.content_type.value == "message/rfc822" {
+        file.content_type.value.clone()
+    } else {
+        "application/octet-stream".to_owned()
     };
     IncomingAttachment {
         filename: file.file_name(around),
@@ -159,12 +160,13 @@ fn with_quoted_parts_in_brackets(list: &str) -> String {
 
 fn mailbox(addr: &Addr<'_>, has_brackets: bool) -> Option<String> {
     let name = addr.name().map(str::trim).filter(|name| !name.is_empty());
-    let name = name.map(
-        |name| match name.contains(['<', '>', ',', ';', '"', '\\', '@']) {
-            true => format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\"")),
-            false => name.to_owned(),
-        },
-    );
+    let name = name.map(|name| {
+        if name.contains(['<', '>', ',', ';', '"', '\\', '@']) {
+            format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
+        } else {
+            name.to_owned()
+        }
+    });
     Some(match (name, addr.address()) {
         (None, address) => address?.to_owned(),
         (Some(name), Some(address)) => format!("{name} <{address}>"),

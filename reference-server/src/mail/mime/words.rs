@@ -80,12 +80,11 @@ impl<'x> Word<'x> {
             _ => return None,
         };
         let (encoded, rest) = rest.split_once("?=")?;
-        let bytes = match is_base64 {
-            true => transfer::base64(encoded.as_bytes()),
-            false => {
-                let text = encoded.replace('_', " ");
-                transfer::quoted_printable(&charset::as_sent(&text, charset))
-            }
+        let bytes = if is_base64 {
+            transfer::base64(encoded.as_bytes())
+        } else {
+            let text = encoded.replace('_', " ");
+            transfer::quoted_printable(&charset::as_sent(&text, charset))
         };
         // RFC 2231 adds a language to the charset.
         let charset = charset.split('*').next().unwrap_or(charset);

@@ -54,13 +54,15 @@ impl Chunks {
         let limit = if self.left == 0 { wanted + 1 } else { wanted };
         let mut content = Vec::with_capacity(limit as usize);
         (&mut self.file).take(limit).read_to_end(&mut content)?;
-        match content.len() as u64 == wanted {
-            true if wanted == 0 => Ok(None),
-            true => Ok(Some(
-                base64_simd::STANDARD.encode_to_string(&content).into(),
-            )),
-            false => Err(io::Error::new(io::ErrorKind::InvalidData, CHANGED)),
+        if content.len() as u64 != wanted {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, CHANGED));
         }
+        if wanted == 0 {
+            return Ok(None);
+        }
+
+        let encoded = base64_simd::STANDARD.encode_to_string(&content);
+        Ok(Some(encoded.into()))
     }
 }
 
@@ -107,9 +109,10 @@ impl InDoubt {
 
     /// The outcome of an attempt that got no response.
     pub(crate) fn outcome(&self) -> Outcome {
-        match self.get() {
-            true => Outcome::Unknown,
-            false => Outcome::NotSent,
+        if self.get() {
+            Outcome::Unknown
+        } else {
+            Outcome::NotSent
         }
     }
 

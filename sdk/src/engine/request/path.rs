@@ -59,9 +59,10 @@ pub(crate) fn set_query(path: &mut String, name: &str, value: &str) {
     if let Some((start, query)) = path.split_once('?') {
         let is_other = |pair: &&str| pair.split('=').next() != Some(name);
         let others: Vec<&str> = query.split('&').filter(is_other).collect();
-        *path = match others.is_empty() {
-            true => start.to_owned(),
-            false => format!("{start}?{}", others.join("&")),
+        *path = if others.is_empty() {
+            start.to_owned()
+        } else {
+            format!("{start}?{}", others.join("&"))
         };
     }
     push_query(path, name, value);

@@ -186,9 +186,10 @@ impl ImportReport {
             None if !has_problem => return Ok(()),
             None => {}
         }
-        let (kind, code) = match is_unknown {
-            true => (Kind::OutcomeUnknown, "import_outcome_unknown"),
-            false => (Kind::PartlyRefused, "import_partly_refused"),
+        let (kind, code) = if is_unknown {
+            (Kind::OutcomeUnknown, "import_outcome_unknown")
+        } else {
+            (Kind::PartlyRefused, "import_partly_refused")
         };
         let hint = format!("correct the file, and {AGAIN}");
         let mut failure = Failure::new(kind, message).code(code).hint(hint);

@@ -293,11 +293,12 @@ fn row(
         if matches!(&*field, "email" | "ignore" | "subscribed") {
             continue;
         }
-        let read = match filled.contains(&field) {
-            true => Err(format!(
+        let read = if filled.contains(&field) {
+            Err(format!(
                 "two values are the {field}; ignore one: --column '{key}=ignore'"
-            )),
-            false => set(&mut contact, &key, value, &field),
+            ))
+        } else {
+            set(&mut contact, &key, value, &field)
         };
         filled.push(field);
         if let Err(why) = read {
