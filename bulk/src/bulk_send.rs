@@ -44,7 +44,7 @@ const MIN_PAUSE: Duration = Duration::from_millis(100);
 /// The longest deadline of an attempt.
 const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
 
-/// What became of one request, or what the send waits for.
+/// The outcome of one request, or the reason why the send waits.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RequestReport {
@@ -250,7 +250,7 @@ struct Run<'a, T, R> {
 #[derive(Default)]
 struct Progress {
     totals: Totals,
-    /// What all emails of the last response were refused for.
+    /// The cause for which all emails of the last response were refused.
     cause: Option<(Cause, RowRefusal)>,
     failure: Option<ErrorKind>,
     is_paused: bool,

@@ -1,4 +1,4 @@
-//! What goes wrong with a ledger, and why a send stops before its end.
+//! Errors of a ledger, and the reasons why a send stops before its end.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -15,7 +15,7 @@ pub struct Error {
     /// Why it stopped.
     #[source]
     pub kind: ErrorKind,
-    /// What was done, in this run and those before it.
+    /// The outcome of all rows, in this run and those before it.
     pub totals: Totals,
 }
 

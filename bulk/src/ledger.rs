@@ -47,7 +47,7 @@ pub struct Ledger {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Shared {
-    /// Its id.
+    /// The id of the other send.
     pub id: String,
     /// How many of the rows that wait are for people who have got its email, or will.
     pub people: u64,
@@ -650,7 +650,7 @@ impl Ledger {
         found.ok_or_else(not_found)
     }
 
-    /// What is stored of an address. Without the key of the ledger, it does not tell who it is.
+    /// The keyed hash of an address: without the key of the ledger, it does not tell who it is.
     fn person(&self, address: &str) -> Vec<u8> {
         let mut mac = Hmac::<Sha256>::new(&self.key.into());
         mac.update(address.as_bytes());

@@ -18,7 +18,7 @@ const MAX_MESSAGE: usize = 200;
 pub struct NewSend {
     /// The id, 1 to 100 visible ASCII characters.
     pub id: String,
-    /// What identifies the email, such as a checksum of its texts, so that nobody gets it twice.
+    /// The identity of the email, such as a checksum of its texts, so that nobody gets it twice.
     /// `None` for a test, which does not count.
     pub email: Option<String>,
     /// A name of the email for people, such as its subject.
@@ -94,7 +94,7 @@ impl NewRow {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct SendRecord {
-    /// Its id.
+    /// The id that `NewSend` gave it.
     pub id: String,
     /// Whether it is sent.
     pub state: SendState,
@@ -140,9 +140,9 @@ impl fmt::Debug for SendRecord {
 pub enum SendState {
     /// Workers send it, if there are any.
     Running,
-    /// Its workers wait.
+    /// Workers wait until it continues.
     Paused,
-    /// It has stopped for good.
+    /// Stopped for good.
     Cancelled,
 }
 
@@ -161,11 +161,11 @@ impl SendState {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RowStatus {
-    /// It will be sent.
+    /// Not sent yet.
     Waiting,
     /// A worker is about to send it.
     Held,
-    /// Its request was sent, or is about to be.
+    /// In a request that was sent, or is about to be.
     InFlight,
     /// The service has accepted the email.
     Accepted,
@@ -173,9 +173,9 @@ pub enum RowStatus {
     Refused,
     /// No valid email can be made of the row.
     Invalid,
-    /// Its request was sent, and the response is missing: the service may have accepted the email.
+    /// In a request whose response is missing: the service may have accepted the email.
     Unknown,
-    /// It was stored with a reason not to send it.
+    /// Stored with a reason not to send it.
     LeftOut,
 }
 
@@ -199,13 +199,13 @@ impl RowStatus {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RowRecord {
-    /// Its number.
+    /// The number that `NewRow` gave it.
     pub number: u64,
-    /// Its state.
+    /// The only state that it is in.
     pub status: RowStatus,
     /// The address as people know it.
     pub address: String,
-    /// What the email is made of, as JSON. Empty if it was left out.
+    /// The data of the email, as JSON. Empty if the row was left out.
     pub data: String,
     /// When it was sent, or got its outcome.
     pub at: Option<DateTime<Utc>>,

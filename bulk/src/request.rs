@@ -1,4 +1,4 @@
-//! What is sent in one request, and what its response means.
+//! One request of a send, and the meaning of its response.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ pub(crate) fn size(email: &Email) -> u64 {
     1024 + texts.sum::<u64>() + attachments.sum::<u64>()
 }
 
-/// What emails are refused for: the service's code and the field of the email.
+/// Why emails are refused: the service's code and the field of the email.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Cause {
     code: String,

@@ -51,7 +51,7 @@ impl Claim {
     }
 }
 
-/// What a worker may do next.
+/// The next step of a worker.
 pub(crate) enum Claimed {
     Rows(Claim),
     /// Nothing can be claimed now, but others hold rows or send them, which may wait again.

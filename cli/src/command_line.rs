@@ -76,7 +76,7 @@ pub fn is_long(option: &clap::Arg, name: &str) -> bool {
 /// Words in the names of values that are texts of the user.
 const TEXTS: [&str; 3] = ["TEXT", "VALUE", "JSON"];
 
-/// What stands for a text. The name of a file is shown.
+/// The placeholder for a text. The name of a file is shown.
 fn hidden(value: &str) -> String {
     if value.starts_with('@') || value == "-" {
         shell_quoted(value).into_owned()

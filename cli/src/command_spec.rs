@@ -34,7 +34,7 @@ pub struct CommandSpec {
     pub path: String,
     /// The documented operations that it may call.
     pub operations: &'static [Operation],
-    /// Its effect.
+    /// The effect of a run on the service.
     pub effect: Effect,
     /// The JSON Schema of its output with `--json`.
     pub output: fn() -> Value,

@@ -1,4 +1,4 @@
-//! What all groups and commands of the tree have in common.
+//! The trait of all groups and commands of the tree.
 
 use clap::{Arg, ArgAction, Command};
 

@@ -38,7 +38,7 @@ pub enum Values {
     Webhook,
     ExtractionWebhook,
     DomainName,
-    /// Those of the sandbox, with `--sandbox`. The service has no list of emails.
+    /// Emails of the sandbox, with `--sandbox`. The service has no list of emails.
     Email,
     /// Deliveries that `svc listen` recorded.
     Record,

@@ -265,7 +265,7 @@ impl DeliveryError {
         Self::NotSent(why)
     }
 
-    /// What happened, and what to do about a certificate.
+    /// The error, and the next step if it is about a certificate.
     pub fn explained(&self) -> String {
         match self {
             Self::NotTrusted(why) => format!("{self}; {}", trust_hint(why)),
@@ -321,7 +321,7 @@ fn causes(error: &reqwest::Error) -> Vec<&(dyn StdError + 'static)> {
     causes.collect()
 }
 
-/// What to do about an error of rustls, by its name.
+/// The next step after an error of rustls, by its name.
 fn trust_hint(why: &str) -> &'static str {
     match why {
         _ if why.contains("InvalidContentType") => {

@@ -18,7 +18,7 @@ pub enum Kind {
     /// The reader of standard output closed the pipe. Not an error: the exit code is 0.
     #[schemars(skip)]
     BrokenPipe,
-    /// What would be done was shown, and the run ends. Not an error: the exit code is 0.
+    /// A dry run has shown the request, and ends. Not an error: the exit code is 0.
     #[schemars(skip)]
     Shown,
     /// Any failure without a more specific kind.

@@ -643,7 +643,7 @@ fn wrapped(line: &str, width: Option<usize>) -> String {
 
 const DIM: &str = "\u{1b}[2m";
 
-/// What begins and ends a text in a style.
+/// The escape sequences that begin and end a text in a style.
 fn styles(color: bool, style: &'static str) -> (&'static str, &'static str) {
     if color {
         (style, "\u{1b}[0m")

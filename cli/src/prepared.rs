@@ -1,4 +1,4 @@
-//! What a command is about to do: everything resolved once, then shown or done.
+//! A command's plan: everything resolved once, then shown or done.
 //!
 //! This is the only place that knows of `--dry-run`, of the question before a deletion, and of the plans
 //! of `svc mcp`. What a command does only after [`Prepared::decide`] has given the value back, it does
@@ -11,13 +11,13 @@ use crate::deliver::Delivery;
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
 
-/// What can be shown instead of being done.
+/// A plan that can be shown instead of being done.
 pub trait Preview {
     /// Prints it as `--dry-run` does.
     async fn show(&self, context: &Context) -> Result<(), Failure>;
 }
 
-/// What a command is about to do.
+/// A command's plan, with everything that was noted on the way.
 pub struct Prepared<P> {
     what: P,
     question: Option<String>,

@@ -8,7 +8,7 @@ use tokio::sync::oneshot::{Receiver, Sender, channel};
 
 use crate::zone::Zone;
 
-/// What a run of `svc` reads and writes, except files and connections.
+/// The streams and the environment of a run of `svc`: all it reads and writes, except files and connections.
 pub struct Process {
     /// The environment variables.
     pub env: Vec<(OsString, OsString)>,

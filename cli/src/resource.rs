@@ -33,13 +33,13 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
     /// The words before `list`, `get` and `delete`.
     const GROUP: &'static str;
     const NOUN: &'static str;
-    /// What it is called by, beside its id.
+    /// The field that people call it by, beside its id.
     const NAMED_BY: &'static str;
     /// An id and a name for examples, as a shell takes them. The id has the usual prefix.
     const SAMPLES: [&'static str; 2];
     /// How one is created, after the group.
     const CREATE: &'static str;
-    /// What is deleted with it.
+    /// The resources that are deleted with it.
     const DELETED_WITH_IT: &'static str = "";
     const LISTS: &'static [Operation];
     /// Reads one. Without it, one is read through the list.
@@ -60,7 +60,7 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
         None
     }
     fn delete(client: &Self::Client, id: &str) -> Call<Deleted>;
-    /// Its id and its name.
+    /// The id and the name.
     fn named(&self) -> (&String, &Option<String>);
     /// Whether a text is surely an id, so that it need not be looked up: a UUID, also with a prefix.
     fn is_id(text: &str) -> bool {

@@ -267,7 +267,7 @@ impl Sandbox {
         &self.dialect
     }
 
-    /// What the control interface of a public server requires.
+    /// The token that the control interface of a public server requires.
     pub fn control_token(&self) -> Option<&Secret> {
         self.control_token.as_ref()
     }

@@ -12,7 +12,7 @@ use crate::failure::{Failure, Kind};
 const INCOMPLETE_LIST: &str = "incomplete_list";
 /// The code of a failure because of the recipient guard.
 pub const RECIPIENT_GUARD: &str = "recipient_guard";
-/// Its next step.
+/// The next step after a refusal by the recipient guard.
 pub const RECIPIENT_GUARD_HINT: &str =
     "nothing was sent; see the guard and where it is set: svc config show";
 /// The same after a part of a job was sent.

@@ -1,4 +1,4 @@
-//! What a wrong word probably meant.
+//! Suggestions for a wrong word.
 
 /// From which similarity a word is suggested. clap suggests from 0.7 on, but an unknown field of an
 /// email that is similar to a known one is refused: `test` must not be taken for `text`.

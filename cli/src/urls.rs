@@ -1,4 +1,4 @@
-//! What `svc` has to know about URLs that users name: whether one is a valid http or https URL
+//! Checks of URLs that users name: whether one is a valid http or https URL
 //! (`check_url`), whether it leads to this machine or the local network (`is_loopback`,
 //! `is_local`), which one a host or port without a scheme means, and how it is shown.
 //! `without_password` masks a password for messages and hints, also in text that is not a valid

@@ -1,4 +1,4 @@
-//! What is due: the clock, the table of jobs, and the handle of the engine, which does them.
+//! Work that is due: the clock, the table of jobs, and the handle of the engine, which does them.
 
 pub(crate) mod clock;
 pub(crate) mod engine_handle;

@@ -1,4 +1,4 @@
-//! What the server knows: addresses, statuses, events, ids, times and errors. No I/O.
+//! The domain model: addresses, statuses, events, ids, times and errors. No I/O.
 
 #[macro_use]
 mod names;

@@ -1,4 +1,4 @@
-//! What bounds, times and stops the work of a server.
+//! Bounds, timers and the stop of a server's work.
 
 pub(crate) mod heavy;
 pub(crate) mod limit;

@@ -1,4 +1,4 @@
-//! What a server has from its start, and what a reset restores (`docs/sandbox.md#seeds`).
+//! The content of a server at its start, which a reset restores (`docs/sandbox.md#seeds`).
 
 pub(crate) mod seed_api;
 pub(crate) mod seed_file;

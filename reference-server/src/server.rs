@@ -369,7 +369,7 @@ fn raise_descriptor_limit() {
     }
 }
 
-/// What the file in the data directory tells the same user.
+/// The content of the file in the data directory, for the same user.
 fn running_server(app: &App) -> RunningServer {
     let settings = &app.settings;
     let hidden = |secret: &Secret| Hidden(secret.expose().to_owned());

@@ -33,7 +33,7 @@ pub(crate) struct Settings {
     /// `None` for data in memory.
     pub(crate) data_dir: Option<PathBuf>,
     pub(crate) seed: bool,
-    /// What each start creates.
+    /// The file whose content each start creates.
     pub(crate) seed_file: Option<Arc<SeedFile>>,
     /// The keys of the seeded organization, by service.
     pub(crate) email_key: Secret,
@@ -61,12 +61,12 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
 }
 
-/// What a request asks for below the path of the public URL.
+/// The target of a request, below the path of the public URL.
 pub(crate) enum Below {
-    /// It does not have that path.
+    /// The request does not have that path.
     Same,
     Stripped(Uri),
-    /// It has that path without its final slash.
+    /// The request has that path without its final slash.
     Redirect(String),
 }
 
@@ -87,7 +87,7 @@ pub struct Limits {
     pub(crate) max_connections: usize,
     /// Maximum size of the database; `None` for no limit.
     pub max_database_bytes: Option<u64>,
-    /// What is kept; everything without a limit.
+    /// How much is kept; everything without a limit.
     pub(crate) keep: Keep,
 }
 
@@ -202,7 +202,7 @@ impl Default for Settings {
 /// has. They are public knowledge.
 pub(crate) const SEEDED: [&str; 2] = ["mk_test_sandbox", "sk_test_sandbox"];
 
-/// What is kept of each organization.
+/// How much is kept of each organization.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Keep {
     /// The number of the newest emails, received messages, and other deliveries.

@@ -14,12 +14,12 @@ const VALUES_PER_BYTE: usize = 9;
 /// So much memory, in bytes, is allowed for any response.
 const MIN_MEMORY: usize = 4 << 20;
 
-/// What is done with the values.
+/// The use of the values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reading {
-    /// They are kept as they are, or read item by item.
+    /// Kept as they are, or read item by item.
     Once,
-    /// They are read as one resource, which is looked for in the objects inside, each of which is
+    /// Read as one resource, which is looked for in the objects inside, each of which is
     /// copied.
     Resource,
 }
@@ -30,7 +30,7 @@ const OF_RESOURCE: usize = 3;
 /// The same within the objects that are looked into, at most.
 const MAX_COPIES: usize = 8;
 
-/// What an item of a list takes that is read as a resource although it is not an object.
+/// The memory of an item of a list that is read as a resource although it is not an object.
 const EMPTY_RESOURCE: usize = 512;
 
 /// An array or an object that is not closed yet.
@@ -129,7 +129,7 @@ impl Container {
         }
     }
 
-    /// Its size in memory, without its entries' own.
+    /// The size in memory, without that of the entries.
     fn memory(&self) -> usize {
         const VALUE: usize = size_of::<Value>();
         const ENTRY: usize = size_of::<String>() + VALUE;

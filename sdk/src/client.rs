@@ -1,4 +1,4 @@
-//! What the clients of both services have in common.
+//! The parts that the clients of both services share.
 
 /// Defines these methods of a client and of its builder. `$variables` says what they read.
 macro_rules! client {

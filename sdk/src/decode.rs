@@ -141,9 +141,9 @@ impl Absent for Fields {
 pub(crate) trait Resource:
     HasExtra + DeserializeOwned + Default + Clone + PartialEq
 {
-    /// What the resource is called in errors, with its article.
+    /// The name of the resource in errors, with its article.
     const NOUN: &'static str;
-    /// What it is called in names of fields, such as `email` in `emailId`.
+    /// The name in names of fields, such as `email` in `emailId`.
     const KIND: &'static str;
     /// The fields that it models, as the reference spells them.
     const FIELDS: &'static [&'static str];

@@ -37,7 +37,7 @@ pub struct Dialect {
 pub struct Choice {
     /// The name, as in `list-items=array`.
     pub name: &'static str,
-    /// What the service does.
+    /// The behavior of a service that this choice describes.
     pub meaning: &'static str,
 }
 
@@ -260,12 +260,12 @@ impl Point {
         self.info().name
     }
 
-    /// What the reference does not say, in one sentence.
+    /// The question that the reference leaves open, in one sentence.
     pub const fn question(self) -> &'static str {
         self.info().question
     }
 
-    /// What the sandbox does if the point is not pinned, and what the client assumes where no
+    /// The choice of the sandbox if the point is not pinned, and of the client where no
     /// response tells it.
     pub const fn default_choice(self) -> &'static str {
         self.info().default
@@ -276,7 +276,7 @@ impl Point {
         self.info().choices
     }
 
-    /// What any other text stands for, such as the name of a header. `None` if only the named
+    /// The meaning of any other text, such as the name of a header. `None` if only the named
     /// choices are valid.
     pub const fn free_text(self) -> Option<&'static str> {
         self.info().free_text

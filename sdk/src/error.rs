@@ -427,7 +427,7 @@ const REUSED_KEY: &str = "; the idempotency key was used with another body: send
 /// How many invalid fields `Display` names.
 const MAX_SHOWN_FIELDS: usize = 5;
 
-/// What to do about an error, if its kind alone tells.
+/// The next step after an error, if its kind alone tells.
 fn next_step(kind: &ErrorKind) -> Option<&'static str> {
     Some(match kind {
         ErrorKind::Unauthorized => "check that the key is active and meant for this service",

@@ -38,7 +38,7 @@ pub struct List<T> {
     pub(crate) more: More,
 }
 
-/// What a list says about the items that follow.
+/// The statements of a list about the items that follow.
 #[derive(Clone, Debug, Default, PartialEq, Hash)]
 pub(crate) struct More {
     /// Whether there are any, if the list says so in as many words.

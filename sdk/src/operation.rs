@@ -19,7 +19,7 @@ named_enum! {
 }
 
 impl Service {
-    /// What the paths of all operations start with.
+    /// The beginning of the paths of all operations.
     pub(crate) const fn path_prefix(self) -> &'static str {
         match self {
             Self::Email => "/api/v1",

@@ -12,13 +12,13 @@ use crate::email::email_record::EmailRecord;
 use crate::fields::{Fields, find, flag, integer, is_nothing, plain};
 use crate::words::WORDS;
 
-/// What a response says about an email.
+/// The verdict of a response about an email.
 pub(crate) enum Verdict {
-    /// It has an id, and no mark of failure.
+    /// An id, and no mark of failure.
     Accepted(EmailRecord),
-    /// It has a mark of failure.
+    /// A mark of failure.
     Refused,
-    /// It has neither an id nor a mark of failure.
+    /// Neither an id nor a mark of failure.
     Unknown(EmailRecord),
 }
 
@@ -173,7 +173,7 @@ fn has_error(fields: &Fields) -> bool {
         .any(|(name, value)| is_error(&plain(name), value))
 }
 
-/// What the code of a body without a result says, as in `{"code": 0, "msg": "ok", "data": null}`.
+/// The code of a body without a result, as in `{"code": 0, "msg": "ok", "data": null}`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ResultCode {
     Success,

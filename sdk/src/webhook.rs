@@ -1,4 +1,4 @@
-//! What the webhooks of both services share.
+//! The types that the webhooks of both services share.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What `svc-bulk` and `svc-webhook-inbox` have in common: each statement is written once, in
+//! The database layer of `svc-bulk` and `svc-webhook-inbox`: each statement is written once, in
 //! PostgreSQL's SQL, and runs on SQLite, too. A part of these crates: its API may change with each
 //! version.
 //!
@@ -14,8 +14,10 @@ mod literals;
 pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(feature = "sqlx")]
+pub mod sqlx_postgres;
 mod value;
 
 pub use error::{Error, ErrorKind};
-pub use literals::{Borrowed, with_literals};
+pub use literals::{Borrowed, single, with_literals};
 pub use value::{Row, Value, read};

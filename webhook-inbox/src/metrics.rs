@@ -1,4 +1,4 @@
-//! What a worker measures, through the crate `metrics`.
+//! The measurements of a worker, through the crate `metrics`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

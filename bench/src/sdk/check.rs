@@ -43,7 +43,7 @@ const TOLERANCE: f64 = 0.03;
 pub struct Figure {
     what: String,
     own: f64,
-    /// Of resend-rs, or what the peak is related to.
+    /// The value of resend-rs, or the size to which the peak is related.
     other: f64,
     target: f64,
 }

@@ -264,7 +264,7 @@ impl Certify {
     }
 }
 
-/// What is wrong with the receiver, where one cause fails several checks.
+/// The verdict about the receiver, where one cause fails several checks.
 fn verdict(results: &[CheckResult]) -> Option<String> {
     let failed = results.iter().filter(|it| it.result == Grade::Failed);
     let failed = failed.collect::<Vec<_>>();

@@ -87,7 +87,7 @@ pub struct Conform {
     clean_up: bool,
 }
 
-/// What a run may do. Each level includes those before it.
+/// How far a run may go. Each level includes those before it.
 #[derive(
     Clone,
     Copy,

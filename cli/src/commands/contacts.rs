@@ -145,7 +145,7 @@ pub struct Create {
     fields: Fields,
 }
 
-/// What a contact has beside its address.
+/// The options of a contact beside its address.
 #[derive(Args, Debug)]
 struct Fields {
     /// Display name

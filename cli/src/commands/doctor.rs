@@ -150,7 +150,7 @@ impl Findings {
         self.push(Status::Problem, check, finding, Some(next));
     }
 
-    /// What kept the command from a check. What has been found before is not repeated.
+    /// Notes what kept the command from a check. A problem that was found before is not repeated.
     fn failure(&mut self, check: &str, failure: &Failure) {
         if self
             .0

@@ -90,7 +90,7 @@ async fn follow(
     verdict(id, &last)
 }
 
-/// What is said about an email that the service does not know.
+/// The message about an email that the service does not know.
 fn missing(id: &str) -> NotFound {
     NotFound {
         message: format!("no email with ID `{id}`"),

@@ -373,7 +373,7 @@ impl Listen {
         }
     }
 
-    /// What verifies deliveries, the secret that signs them for the application, and its file.
+    /// The verifier of deliveries, the secret that signs them for the application, and its file.
     fn secrets(
         &self,
         context: &Context,

@@ -74,7 +74,7 @@ impl List {
     }
 }
 
-/// What is shown in place of a key that a command prints.
+/// Shown in place of a key that a command prints.
 const BY_COMMAND: &str = "by command";
 
 /// A profile. Its keys are masked.

@@ -191,7 +191,7 @@ impl Signed {
     }
 }
 
-/// What is about to happen in the sandbox, and what is delivered.
+/// An event that is about to happen in the sandbox, and its delivery.
 struct Triggering {
     happening: Option<Happening>,
     signed: Option<Signed>,

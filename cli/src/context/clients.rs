@@ -67,7 +67,7 @@ impl Clients {
         }
     }
 
-    /// What sees each attempt of each request, also those of a list's pages.
+    /// The observer of each attempt of each request, also those of a list's pages.
     fn observer(&self) -> impl Fn(&Attempt<'_>) + Send + Sync + 'static {
         let tracer = self.run.out.tracer();
         let last_id = Arc::clone(&self.request_id);
@@ -199,7 +199,7 @@ impl Clients {
         }
     }
 
-    /// What to tell a person if no sandbox was running, so that this command has started its own.
+    /// The note to a person if no sandbox was running, so that this command has started its own.
     pub async fn own_sandbox(&self) -> Option<String> {
         let sandbox = self.sandbox.get()?;
         let dir = self.run.settings.sandbox_dir.display();

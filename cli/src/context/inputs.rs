@@ -136,7 +136,7 @@ fn is_probably_secret(option: &str, path: &Path, found: &Path) -> bool {
     takes_secret && !found.exists() && name.len() >= 16 && !name.contains(['/', '\\', '.'])
 }
 
-/// What a single word ends with that is probably the name of a file, wherever that is.
+/// The endings of a single word that is probably the name of a file, wherever that is.
 const EXTENSIONS: [&str; 5] = [".html", ".htm", ".txt", ".md", ".json"];
 
 /// Refuses the value of a `TEXT|@FILE|-` option that names a file, where `@` was probably

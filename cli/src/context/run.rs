@@ -20,7 +20,7 @@ use crate::stop;
 /// Runs another command inside this process. Returns its exit code and the ID of its last request.
 pub type RunInside = fn(&[OsString], Process) -> (u8, Option<String>);
 
-/// What was typed, and who decides about it.
+/// The command as it was typed, and who decides about it.
 pub struct Invocation {
     pub command: CommandSpec,
     pub organization: Option<String>,
@@ -50,7 +50,7 @@ pub struct Run {
     pub approval: Cell<Option<Approval>>,
     /// The exit code, if the command does not fail.
     pub exit_code: Cell<u8>,
-    /// What is said if the service does not know the id that is sent.
+    /// The message if the service does not know the id that is sent.
     pub not_found: RefCell<Option<NotFound>>,
     /// The command line of this run, for hints that repeat it with other options.
     typed: Vec<OsString>,

@@ -1,4 +1,4 @@
-//! What `--verbose` prints about each attempt of a request, and with `-vv` its headers and body.
+//! Prints each attempt of a request for `--verbose`, and with `-vv` its headers and body.
 //! Secrets are masked before anything is printed: by the name of the field or header, by the form
 //! of a key, and those that this run knows. A body that looks like JSON but cannot be parsed is not
 //! printed at all, because nothing in it can be masked. `masked_message` masks a message for a

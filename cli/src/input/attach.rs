@@ -14,7 +14,7 @@ pub struct Attach {
     pub file: AttachedFile,
 }
 
-/// What an attachment is in the email.
+/// An attachment as it stands in the email.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttachedFile {
     pub name: String,

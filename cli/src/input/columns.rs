@@ -45,7 +45,7 @@ pub struct ColumnOptions {
 /// In place of a column that opts out.
 const NONE: &str = "none";
 
-/// What was declared of a file.
+/// The declared columns of a file.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
 struct Declared {
     opt_out: Vec<String>,
@@ -64,7 +64,7 @@ fn parse(text: &str) -> Result<(String, String), String> {
 }
 
 impl ColumnOptions {
-    /// What the options say of a column.
+    /// The field to which the options assign a column.
     pub fn field(&self, column: &str) -> Option<&str> {
         let chosen = self.column.iter().find(|(name, _)| name == column);
         chosen.map(|(_, field)| field.as_str())
@@ -203,7 +203,7 @@ impl ColumnOptions {
     }
 }
 
-/// What was declared, by the columns of a file. What cannot be read is declared anew.
+/// Earlier declarations, by the columns of a file. An unreadable one is declared anew.
 fn known(file: &Path) -> BTreeMap<String, Declared> {
     let text = std::fs::read(file).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()

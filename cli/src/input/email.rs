@@ -87,7 +87,7 @@ pub fn check(text: &str) -> Result<String, &'static str> {
     Ok(comparable(address))
 }
 
-/// What is wrong with an address that has an invisible character, or a space that is not seen: which, and
+/// The invisible character of an address, or its space that is not seen: which, and
 /// its place in the text. A display name may have some, as in emoji.
 pub fn invisible_character(text: &str) -> Option<String> {
     let start = text.rfind('<').unwrap_or(0);

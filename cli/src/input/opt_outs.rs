@@ -393,7 +393,7 @@ mod tests {
 
     use super::*;
 
-    /// What the records say, and which columns are asked about.
+    /// Whether each record is subscribed, and which columns are asked about.
     fn judged(rows: &[&[(&str, &str)]]) -> (Vec<Subscribed>, Vec<String>) {
         let mut rule = OptOuts::default();
         let judge = |row: &&[(&str, &str)]| {

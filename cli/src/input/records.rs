@@ -301,7 +301,7 @@ fn named_delimiter(start: &[u8]) -> Option<(u8, usize)> {
     Some((*delimiter, length.min(start.len())))
 }
 
-/// What the beginning of a file says about its rows.
+/// The beginning of a file, which describes its rows.
 struct Header {
     line_end: u8,
     /// How often each possible delimiter is in the first row, outside of quotes.

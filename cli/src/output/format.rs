@@ -23,7 +23,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// As `--output` takes it.
+    /// The name that `--output` takes.
     pub fn name(self) -> String {
         self.to_possible_value()
             .map_or_else(String::new, |value| value.get_name().to_owned())

@@ -26,25 +26,25 @@ mod wrap;
 /// How to format the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Show {
-    /// As text, which is shortened in a narrow terminal.
+    /// Text, which is shortened in a narrow terminal.
     Text,
-    /// As sentences, which are wrapped in a narrow terminal.
+    /// Sentences, which are wrapped in a narrow terminal.
     Prose,
-    /// As text that people copy: never shortened or wrapped.
+    /// Text that people copy: never shortened or wrapped.
     Id,
-    /// As text, in the color of the status word's meaning.
+    /// Text, in the color of the status word's meaning.
     Status,
-    /// As local time with the zone's offset.
+    /// Local time with the zone's offset.
     Time,
-    /// As `yes` or `no`.
+    /// `yes` or `no`.
     Flag,
-    /// As a number, right-aligned.
+    /// A number, right-aligned.
     Number,
-    /// As an amount of money, from cents.
+    /// An amount of money, from cents.
     Cents,
-    /// As an HTTP status code, in the color of its meaning.
+    /// An HTTP status code, in the color of its meaning.
     HttpStatus,
-    /// As text on a separate line below the row, which is never wrapped.
+    /// Text on a separate line below the row, which is never wrapped.
     BelowRow,
 }
 

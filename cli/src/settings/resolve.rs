@@ -65,7 +65,7 @@ pub struct Settings {
     pub unknown_entries: Vec<UnknownEntry>,
     /// The URLs of the email and the extraction service.
     urls: [Option<Sourced<String>>; 2],
-    /// What the commands for the keys of both have printed.
+    /// The keys that the key commands of both services have printed.
     keys_of_commands: [OnceLock<Key>; 2],
 }
 
@@ -288,7 +288,7 @@ impl Settings {
             .map(|(setting, value)| (*setting, value.as_ref()))
     }
 
-    /// What svc does not know, and ignores: variables, and entries of the configuration that this
+    /// Settings that svc does not know, and ignores: variables, and entries of the configuration that this
     /// run would use.
     pub fn unknown(&self) -> Vec<String> {
         let mut variables = self.env.unknown();

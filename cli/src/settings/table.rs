@@ -91,7 +91,7 @@ pub fn explained_variables() -> impl Iterator<Item = (&'static str, &'static str
     settings.chain(TABLES.variables.iter().copied())
 }
 
-/// What a client of `svc mcp` may do: reading, which is always allowed, and what a person allows.
+/// Actions of a client of `svc mcp`: reading, which is always allowed, and those that a person allows.
 pub const MCP_GROUPS: [&str; 7] = [
     "look", "send", "contacts", "domains", "webhooks", "delete", "sandbox",
 ];

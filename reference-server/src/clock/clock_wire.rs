@@ -80,7 +80,7 @@ pub(crate) struct ClockChange {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Clock {
-    /// Its time.
+    /// The clock's time.
     pub now: Timestamp,
     /// Whether it stands still.
     pub frozen: bool,
@@ -106,7 +106,7 @@ pub struct Due {
     pub kind: String,
     /// The ID of the email, of the message or of the delivery; the key of an expiry.
     pub subject: String,
-    /// What happens, to whom and why, as a sentence.
+    /// The event as a sentence: what happens, to whom and why.
     pub description: String,
 }
 

@@ -309,7 +309,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// As `Display`: it is what a failed `unwrap` prints.
+/// The same as `Display`: a failed `unwrap` prints it.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

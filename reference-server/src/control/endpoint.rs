@@ -92,7 +92,7 @@ pub(crate) enum Subject {
     OrganizationOrServer,
 }
 
-/// What the cursor of a page is.
+/// The kind of cursor of a page.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cursor {
     /// The ID of a resource: a UUID, which may have a prefix.

@@ -3,9 +3,11 @@
 use crate::control::Page;
 use crate::deliveries::delivery_rows;
 use crate::deliveries::delivery_wire::{Delivery, DeliveryFilter, State};
-use crate::http::{ControlCall, memory};
+use crate::http::ControlCall;
+use crate::http::written::Written;
 use crate::keys::key_rows::service_from;
 use crate::model::{Code, Failure, Result};
+use crate::runtime::memory::RESPONSES;
 use crate::webhooks::webhook_rules;
 use crate::webhooks::webhook_wire::Webhook;
 
@@ -30,12 +32,12 @@ pub(crate) async fn list(call: ControlCall<(), DeliveryFilter>) -> Result<Page<D
     page.await
 }
 
-pub(crate) async fn get(call: ControlCall) -> Result<Delivery> {
+pub(crate) async fn get(call: ControlCall) -> Result<Written<Delivery>> {
     let id = call.id();
     let size = call
         .read(move |reader, _| delivery_rows::body_size(reader, &id))
         .await?;
-    memory::reserve_response(size).await;
+    let memory = RESPONSES.reserve(size).await;
     let id = call.id();
     let found = call.read(move |reader, organization| {
         let found = delivery_rows::find(reader, &id, organization)?;
@@ -46,7 +48,8 @@ pub(crate) async fn get(call: ControlCall) -> Result<Delivery> {
             ..found
         })
     });
-    found.await
+    let found = found.await?;
+    Written::json(memory, move || Ok(found)).await
 }
 
 /// Makes one more attempt, with the same ID and body, and with the current URL and secret.

@@ -96,7 +96,7 @@ pub struct Delivery {
 pub struct Attempt {
     /// The ID of the delivery.
     pub delivery: String,
-    /// Its number; the first is 1.
+    /// The number of the attempt; the first is 1.
     pub number: i64,
     /// When it started, by the server's clock.
     pub started_at: Timestamp,

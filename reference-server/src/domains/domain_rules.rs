@@ -1,4 +1,4 @@
-//! What happens to a domain: its key, its records in the built-in zone, its verification.
+//! The life of a domain: its key, its records in the built-in zone, its verification.
 
 use std::sync::Arc;
 

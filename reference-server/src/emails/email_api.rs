@@ -22,7 +22,7 @@ use crate::emails::email_wire::{
 };
 use crate::http::input::{check_syntax, object};
 use crate::http::request_log::RequestId;
-use crate::http::{Call, ControlCall, Input, Reply, call, memory};
+use crate::http::{Call, ControlCall, Input, Reply, call};
 use crate::jobs::{Job, Queue, job_rows};
 use crate::mail::preview::preview;
 use crate::mail::template;
@@ -33,6 +33,7 @@ use crate::model::{
 };
 use crate::organizations::organization_rows;
 use crate::runtime::heavy;
+use crate::runtime::memory::RESPONSES;
 use crate::store::{MAX_LEVELS, Reader, Tx, levels};
 use crate::templates::template_wire::Template;
 use crate::webhooks::webhook_rows;
@@ -191,10 +192,10 @@ pub(crate) struct EmailInFull {
     recipients: Vec<RecipientState>,
 }
 
-pub(crate) async fn get(call: Call) -> Result<EmailInFull> {
+pub(crate) async fn get(call: Call) -> Result<Reply<EmailInFull>> {
     let (id, read) = (call.id(), call.id());
     let size = call.read(move |reader, _| email_rows::content_size(reader, &read));
-    memory::reserve_response(size.await?).await;
+    let memory = RESPONSES.reserve(size.await?).await;
     let found = call.read(move |reader, organization| {
         let email = find(reader, organization, &id)?;
         let content = email_rows::content(reader, &id, false)?;
@@ -204,7 +205,8 @@ pub(crate) async fn get(call: Call) -> Result<EmailInFull> {
             recipients: email.recipients,
         })
     });
-    found.await
+    let reply = Reply::of(call.operation, call.dialect(), &found.await?)?;
+    Ok(reply.with(memory))
 }
 
 fn find(reader: Reader<'_>, organization: i64, id: &str) -> Result<StoredEmail> {

@@ -156,7 +156,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Those of a dialect. Where the documented ones do not apply, ten times as much is allowed, so
+    /// The limits of a dialect. Where the documented ones do not apply, ten times as much is allowed, so
     /// that the memory of a request stays bounded.
     pub(crate) fn of(dialect: &Dialect) -> Self {
         let factor = match dialect.choice(Point::Limits) {

@@ -115,7 +115,7 @@ pub struct EmailSummary {
 #[expect(dead_code, reason = "only for its schema")]
 struct Tags(Map<String, Value>);
 
-/// What happened to an email.
+/// An email with its history.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct EmailStory {
@@ -125,7 +125,7 @@ pub struct EmailStory {
     pub recipients: Vec<RecipientState>,
     /// The request that sent it; null if the server does not have it any more.
     pub request: Option<LoggedRequest>,
-    /// Its changes, oldest first, at most 500 after the first one.
+    /// All changes, oldest first, at most 500 after the first one.
     pub timeline: Vec<EmailChange>,
     /// The messages in local mailboxes.
     pub messages: Vec<MessageSummary>,

@@ -149,7 +149,7 @@ pub struct NewFault {
 pub struct Fault {
     /// The ID, `flt_…`.
     pub id: String,
-    /// What it affects, and how.
+    /// The requests that it affects, and how.
     #[serde(flatten)]
     pub definition: NewFault,
     /// How many more requests the fault affects.
@@ -182,13 +182,13 @@ pub struct FaultHit {
 pub enum SmtpStep {
     /// The client connects.
     Connect,
-    /// It logs in.
+    /// The client logs in.
     Auth,
-    /// It names the sender.
+    /// The client names the sender.
     Mail,
-    /// It names a recipient.
+    /// The client names a recipient.
     Rcpt,
-    /// It has sent the message.
+    /// The client has sent the message.
     Data,
 }
 

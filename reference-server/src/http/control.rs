@@ -199,7 +199,7 @@ pub(crate) async fn find_organization(app: &Shared, named: Option<String>) -> Re
         .await
 }
 
-/// What a handler returns for a response of the type `R`.
+/// The values that a handler may return for a response of the type `R`.
 pub(crate) trait Returns<R>: Send + 'static {
     /// The schema of the body, if there is one.
     fn describe(generator: &mut SchemaGenerator) -> Option<Schema>;

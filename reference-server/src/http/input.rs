@@ -259,7 +259,7 @@ const MAX_VALUES: usize = 250_000;
 /// Maximum number of levels: that of `serde_json`.
 const MAX_JSON_LEVELS: usize = 127;
 
-/// What is known of JSON before it is parsed.
+/// The facts about JSON that are known before it is parsed.
 #[derive(Default)]
 struct Outline {
     /// The number of what separates values.

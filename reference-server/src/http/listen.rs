@@ -79,7 +79,7 @@ async fn serve(app: Shared, stream: TcpStream, router: Router) {
     }
 }
 
-/// What hyper does not check: HTTP/1.1 requires exactly one `Host` header (RFC 9112, section 3.2),
+/// Checks what hyper does not: HTTP/1.1 requires exactly one `Host` header (RFC 9112, section 3.2),
 /// HTTP/1.0 none; and no transfer coding but `chunked` is decoded (section 6.1).
 fn check_head(request: &Request<Lingering>) -> Result<()> {
     let hosts = request.headers().get_all(HOST).iter().count();

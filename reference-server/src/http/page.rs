@@ -19,8 +19,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::app::Shared;
 use crate::http::Input;
+use crate::http::auth::guard_host;
 use crate::http::error::ApiError;
-use crate::http::guard::guard_host;
 use crate::model::{Failure, Result};
 
 /// Adds the routes of the page. Its files hold no data, so they need no control token: the
@@ -75,7 +75,7 @@ async fn preview(
     Ok((headers, html(&body)?))
 }
 
-const PREVIEW_POLICY: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; \
+pub(crate) const PREVIEW_POLICY: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; \
      style-src 'unsafe-inline'; img-src data:; font-src data:; form-action 'none'; \
      frame-ancestors 'self'";
 const REMOTE_PREVIEW_POLICY: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; \

@@ -34,7 +34,7 @@ struct State {
     bytes: usize,
 }
 
-/// What the program that runs the server does with each request.
+/// The function that the program that runs the server calls for each request.
 #[derive(Clone)]
 pub(crate) struct OnRequest(pub(crate) Arc<dyn Fn(&LoggedRequest) + Send + Sync>);
 

@@ -19,6 +19,7 @@ use crate::http::auth;
 use crate::http::error::{ApiError, status};
 use crate::model::error::Details;
 use crate::model::{Code, ErrorObject, Failure, Result};
+use crate::runtime::memory::Reserved;
 
 /// The response of a documented operation, with the JSON of a `T`, or nothing if that is `()`. It
 /// is small enough to be stored for an `Idempotency-Key`.
@@ -45,6 +46,13 @@ impl<T> Reply<T> {
         Ok(Self::new(status, body.into()))
     }
 
+    /// Keeps the memory that is reserved for a large body until it is sent.
+    pub(crate) fn with(mut self, memory: Reserved) -> Self {
+        let (bytes, _memory) = (self.body, memory);
+        self.body = Bytes::from_owner(Kept { bytes, _memory });
+        self
+    }
+
     /// The response to an operation.
     pub(crate) fn of(
         operation: Operation,
@@ -52,6 +60,17 @@ impl<T> Reply<T> {
         value: &impl Serialize,
     ) -> Result<Self> {
         Self::json(success(operation, dialect), value)
+    }
+}
+
+struct Kept {
+    bytes: Bytes,
+    _memory: Reserved,
+}
+
+impl AsRef<[u8]> for Kept {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 

@@ -474,7 +474,7 @@ impl Speaker<'_> {
         usize::from(self.dialect.is(Point::FirstPage, "1"))
     }
 
-    /// What says that there is more, and how to go on.
+    /// The fields that say that there is more, and how to go on.
     fn paging(&mut self, totals: &Totals, has_more: bool) -> Fields {
         let next = totals.page + 1;
         let path = self.uri.path();

@@ -84,7 +84,7 @@ impl Client {
         self.send(&RECEIVE, &[], message)
     }
 
-    /// As [`receive`](Self::receive), for an RFC 5322 message.
+    /// Like [`receive`](Self::receive), for an RFC 5322 message.
     pub fn receive_raw(&self, source: impl Into<Bytes>) -> Request<Received> {
         self.call(&RECEIVE, &[])
             .body(source.into(), "message/rfc822")

@@ -28,7 +28,7 @@ pub(crate) enum Command {
 /// Gets the state after a command.
 pub(crate) type Reply = oneshot::Sender<Result<Clock>>;
 
-/// What was sent is done, even if the caller does not wait for it.
+/// A handle of the engine. A command that was sent is done, even if the caller does not wait for it.
 #[derive(Clone, Debug)]
 pub(crate) struct EngineHandle(mpsc::UnboundedSender<(Command, Reply)>);
 

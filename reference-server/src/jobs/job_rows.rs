@@ -91,7 +91,7 @@ pub(crate) fn due(
     })
 }
 
-/// What is due of an organization, after the first `offset`, earliest first: its jobs, and the expiry of
+/// The due queue of an organization, after the first `offset`, earliest first: its jobs, and the expiry of
 /// the oldest idempotency key.
 pub(crate) fn upcoming(
     reader: Reader<'_>,

@@ -81,7 +81,7 @@ fn names_this_server(value: &[u8]) -> bool {
     identifier.contains(INBOUND_HOST)
 }
 
-/// What is before the first semicolon outside of comments and quotes.
+/// The text before the first semicolon outside of comments and quotes.
 fn identifier(value: &[u8]) -> &[u8] {
     let mut comments = 0_usize;
     let mut is_quoted = false;

@@ -302,9 +302,9 @@ struct Words {
     endings: Vec<String>,
     /// Parts of code words in languages without spaces.
     unspaced: Vec<String>,
-    /// What stands beside or before `code` if it is that of a country, of a discount, …
+    /// Words beside or before `code` if it is that of a country, of a discount, …
     other_codes: HashSet<String>,
-    /// What a number that is not a code is the number of.
+    /// Words for a number that is not a code.
     labels: HashSet<String>,
     fillers: HashSet<String>,
     currencies: HashSet<String>,

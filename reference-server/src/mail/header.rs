@@ -4,7 +4,7 @@
 /// The header of a message, and its body.
 pub(crate) struct Header<'a> {
     pub(crate) fields: Vec<Field<'a>>,
-    /// What follows the empty line after the header.
+    /// The bytes after the empty line that ends the header.
     pub(crate) body: &'a [u8],
     head: &'a [u8],
 }

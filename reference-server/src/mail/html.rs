@@ -7,7 +7,7 @@ use regex_lite::Regex;
 
 /// A start tag, or a comment, whose name is `!--`.
 pub(super) struct Tag<'h> {
-    /// As it is written.
+    /// The name as it is written.
     pub(super) name: &'h str,
     attributes: &'h str,
     /// The content of an element that has text only, such as a style sheet.

@@ -99,23 +99,23 @@ impl TryFrom<String> for Pattern {
     }
 }
 
-/// What a fact is about.
+/// The part of the HTML that a fact is about.
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq, Hash)]
 #[serde(rename_all = "lowercase")]
 enum Part {
     /// Elements as `<video>`, attributes as `[dir]`, and as `<input type=file>`, properties as `color:`.
     Names,
-    /// As `color:red`.
+    /// Declarations such as `color:red`.
     Declarations,
     /// Without what is in parentheses and brackets.
     Selectors,
-    /// As `@media print`.
+    /// Rules such as `@media print`.
     Rules,
     /// The element, and start and end of the URL.
     Images,
 }
 
-/// What the HTML has, each once and in lower case.
+/// The parts that the HTML has, each once and in lower case.
 #[derive(Default)]
 struct Facts(HashMap<Part, BTreeSet<String>>);
 

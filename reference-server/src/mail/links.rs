@@ -82,7 +82,7 @@ pub(crate) fn replace(html: &str, mut with: impl FnMut(usize) -> String) -> Stri
 /// Where the tracked links of a message lead.
 #[derive(Default)]
 pub(crate) struct Targets {
-    /// What the tracked URLs begin with; `RECIPIENT/NUMBER` follows.
+    /// The beginning of the tracked URLs; `RECIPIENT/NUMBER` follows.
     prefix: String,
     urls: Vec<String>,
 }
@@ -158,11 +158,15 @@ fn anchors(html: &str) -> impl Iterator<Item = Anchor> {
 
 /// The visible text: without tags, styles and scripts, and with collapsed white space.
 pub(super) fn visible_text(html: &str) -> String {
-    let apart = html.replace('<', " <");
-    html_to_text(&apart)
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
+    let text = html_to_text(&html.replace('<', " <"));
+    let mut visible = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !visible.is_empty() {
+            visible.push(' ');
+        }
+        visible.push_str(word);
+    }
+    visible
 }
 
 #[cfg(test)]

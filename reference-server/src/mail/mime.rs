@@ -341,6 +341,47 @@ mod tests {
         );
     }
 
+    /// Some programs write only the low byte of a character.
+    #[test]
+    fn no_character_of_a_text_becomes_a_line_break() {
+        let breaks = [
+            "\u{560d}\u{560a}",
+            "\u{10d}\u{10a}",
+            "\u{d0d}\u{a0a}",
+            "\u{1f40d}\u{1f40a}",
+            "\u{85}",
+            "\u{2028}\u{2029}",
+        ];
+        for text in breaks.map(|breaks| format!("a{breaks}X-Evil: 1")) {
+            let mut email = email();
+            email.from.name = Some(text.clone());
+            email.headers = ["X-Campaign", "List-Unsubscribe", "In-Reply-To"]
+                .map(|name| (name.to_owned(), text.clone().into()))
+                .into_iter()
+                .collect();
+            let mut attached = file(&text, None, b"x");
+            attached.content_id = Some(text.clone());
+            let html = format!("<img src=\"cid:{text}\">");
+            let files = [attached, file(&format!("b{text}"), None, b"y")];
+            let mut outgoing = email.outgoing(Some(&html), None, &files);
+            outgoing.subject = &text;
+            let source = outgoing.source();
+            assert!(source.is_ascii(), "{text:?}");
+            let source = String::from_utf8(source).expect("ASCII");
+            assert!(
+                !source
+                    .split(['\r', '\n'])
+                    .any(|line| line.starts_with("X-Evil")),
+                "{source}"
+            );
+            let incoming = Incoming::parse(source.as_bytes());
+            assert_eq!(incoming.subject, text);
+            assert_eq!(incoming.headers["X-Campaign"], text);
+            assert_eq!(incoming.attachments[0].filename.as_ref(), Some(&text));
+            assert!(!incoming.headers.contains_key("X-Evil"), "{source}");
+        }
+    }
+
     #[test]
     fn built_messages_parse_back() {
         let files = [

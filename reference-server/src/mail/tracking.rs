@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::links::{self, Targets};
 
-/// What is tracked of an email, and the base URL of the pixel and the links.
+/// The tracking options of an email, and the base URL of the pixel and the links.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tracking {
     pub(crate) base_url: String,

@@ -1,6 +1,7 @@
 //! `/_sandbox/messages`: lists delivered and received messages, waits for one, and shows one: its parts,
 //! source, HTML and links.
 
+use std::io::Write;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -12,9 +13,11 @@ use tokio::time::{Instant, timeout_at};
 use crate::app::Shared;
 use crate::control::endpoint::Page;
 use crate::emails::email_rows::{self, StoredEmail};
+use crate::http::ControlCall;
 use crate::http::control::find_organization;
+use crate::http::page::PREVIEW_POLICY;
 use crate::http::response::content;
-use crate::http::{ControlCall, memory};
+use crate::http::written::{Written, written};
 use crate::mail::codes::codes;
 use crate::mail::html_check;
 use crate::mail::links::{self, Targets};
@@ -29,6 +32,7 @@ use crate::messages::message_wire::{
 use crate::model::address::Mailbox;
 use crate::model::error::{Code, Failure};
 use crate::runtime::heavy;
+use crate::runtime::memory::{RESPONSES, Reserved};
 use crate::store::Reader;
 
 /// Lists one page of the matching messages, newest first.
@@ -74,7 +78,9 @@ pub(crate) async fn delete_all(call: ControlCall<(), MessageFilter>) -> Result<(
 
 /// Returns the newest matching message, or waits for one. Returns 408 after `timeout`, in
 /// real time.
-pub(crate) async fn wait(call: ControlCall<(), MessageFilter>) -> Result<Message, Failure> {
+pub(crate) async fn wait(
+    call: ControlCall<(), MessageFilter>,
+) -> Result<Written<Message>, Failure> {
     let mut search = Search::new(&call.query)?;
     let (app, timeout) = (&call.app, call.wait);
     let deadline = Instant::now() + timeout;
@@ -93,7 +99,7 @@ pub(crate) async fn wait(call: ControlCall<(), MessageFilter>) -> Result<Message
         };
         let (newest, found) = app.store.read(read).await?;
         if let Some(found) = found {
-            return show(app, organization, found.id).await;
+            return load(app, organization, found.id, READ).await?.shown().await;
         }
         // The next query only needs to look at newer messages.
         search.since = newest.or(search.since);
@@ -156,39 +162,37 @@ impl MessageLinks {
     }
 }
 
-pub(crate) async fn get(call: ControlCall) -> Result<Message, Failure> {
-    show(&call.app, call.organization, call.id()).await
-}
-
-/// Returns the message with its content.
-pub(crate) async fn show(app: &Shared, organization: i64, id: String) -> Result<Message, Failure> {
-    let found = load(app, organization, id).await?;
-    heavy::run(move || Ok(found.into_message())).await
+pub(crate) async fn get(call: ControlCall) -> Result<Written<Message>, Failure> {
+    opened(&call, READ).await?.shown().await
 }
 
 /// Returns the RFC 5322 source.
 pub(crate) async fn raw(call: ControlCall) -> Result<Response<Body>, Failure> {
-    let Found { source, .. } = opened(&call).await?;
-    Ok(content("message/rfc822", source))
+    let Found { memory, unread, .. } = opened(&call, 1).await?;
+    let open = move || {
+        let head = content("message/rfc822", Body::empty());
+        let source = unread.open()?.source;
+        Ok((head, move |to: &mut dyn Write| to.write_all(&source)))
+    };
+    written(memory, open).await
 }
 
-/// Returns the HTML part. A content security policy disables scripts and forms, because
-/// the page has the same origin as the control interface.
+/// Returns the HTML part. It runs no scripts and loads nothing from elsewhere, because the page has
+/// the same origin as the control interface, and who sent it would see that it is read.
 pub(crate) async fn html(call: ControlCall) -> Result<Response<Body>, Failure> {
-    let Found { source, .. } = opened(&call).await?;
-    let read = move || Ok(Incoming::parse(&source).html);
-    let html = heavy::run(read)
-        .await?
-        .ok_or_else(|| Failure::not_found("HTML part"))?;
-    let mut page = content("text/html; charset=utf-8", html.into_bytes());
-    page.headers_mut()
-        .insert(CONTENT_SECURITY_POLICY, HTML_POLICY);
-    Ok(page)
+    let Found { memory, unread, .. } = opened(&call, READ).await?;
+    let open = move || {
+        let html = Incoming::parse(&unread.open()?.source).html;
+        let html = html.ok_or_else(|| Failure::not_found("HTML part"))?;
+        let mut head = content("text/html; charset=utf-8", Body::empty());
+        let policy = HeaderValue::from_static(PREVIEW_POLICY);
+        head.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+        Ok((head, move |to: &mut dyn Write| {
+            to.write_all(html.as_bytes())
+        }))
+    };
+    written(memory, open).await
 }
-
-const HTML_POLICY: HeaderValue = HeaderValue::from_static(
-    "sandbox allow-popups; default-src 'none'; img-src * data:; style-src * 'unsafe-inline'; font-src *",
-);
 
 /// Returns an attachment. Whatever its type is, a browser saves it, or shows it as an image, but
 /// does not run it.
@@ -199,29 +203,28 @@ pub(crate) async fn attachment(call: ControlCall) -> Result<Response<Body>, Fail
         .parse::<usize>()
         .ok()
         .and_then(|n| n.checked_sub(1));
-    let Found { source, .. } = opened(&call).await?;
-    let found = heavy::run(move || {
-        let message = Incoming::parse(&source);
-        Ok(position.and_then(|position| message.attachments.into_iter().nth(position)))
-    });
-    let attachment = found
-        .await?
-        .ok_or_else(|| Failure::not_found("attachment"))?;
-    let mut response = content("application/octet-stream", attachment.content);
-    let headers = response.headers_mut();
-    if let Ok(content_type) = HeaderValue::try_from(attachment.content_type) {
-        headers.insert(CONTENT_TYPE, content_type);
-    }
-    let name = attachment.filename.as_deref().unwrap_or("attachment");
-    // RFC 6266: the name in UTF-8.
-    let name = utf8_percent_encode(name, NON_ALPHANUMERIC);
-    let disposition = format!("attachment; filename*=UTF-8''{name}");
-    headers.insert(
-        CONTENT_DISPOSITION,
-        HeaderValue::try_from(disposition).map_err(Failure::internal)?,
-    );
-    headers.insert(CONTENT_SECURITY_POLICY, ATTACHMENT_POLICY);
-    Ok(response)
+    let Found { memory, unread, .. } = opened(&call, READ).await?;
+    let open = move || {
+        let message = Incoming::parse(&unread.open()?.source);
+        let found = position.and_then(|position| message.attachments.into_iter().nth(position));
+        let attachment = found.ok_or_else(|| Failure::not_found("attachment"))?;
+        let mut head = content("application/octet-stream", Body::empty());
+        let headers = head.headers_mut();
+        if let Ok(content_type) = HeaderValue::try_from(attachment.content_type) {
+            headers.insert(CONTENT_TYPE, content_type);
+        }
+        let name = attachment.filename.as_deref().unwrap_or("attachment");
+        // RFC 6266: the name in UTF-8.
+        let name = utf8_percent_encode(name, NON_ALPHANUMERIC);
+        let disposition = format!("attachment; filename*=UTF-8''{name}");
+        let disposition = HeaderValue::try_from(disposition).map_err(Failure::internal)?;
+        headers.insert(CONTENT_DISPOSITION, disposition);
+        headers.insert(CONTENT_SECURITY_POLICY, ATTACHMENT_POLICY);
+        Ok((head, move |to: &mut dyn Write| {
+            to.write_all(&attachment.content)
+        }))
+    };
+    written(memory, open).await
 }
 
 const ATTACHMENT_POLICY: HeaderValue = HeaderValue::from_static("sandbox; default-src 'none'");
@@ -236,8 +239,11 @@ pub(crate) async fn release(call: ControlCall<Release>) -> Result<Released, Fail
     let to = Mailbox::parse(&call.body.to).map_err(|error| Failure::field("to", error))?;
     let to = to.address;
     let Found {
-        summary, source, ..
-    } = opened(&call).await?;
+        memory,
+        summary,
+        unread,
+    } = opened(&call, 1).await?;
+    let source = heavy::run(move || Ok(unread.open()?.source)).await?;
     // Without a sender that the relay could take, it is sent as bounces are.
     let sender = Mailbox::parse(&summary.from).map(|from| from.address.to_ascii().into_owned());
     let sender = sender.unwrap_or_default();
@@ -248,6 +254,7 @@ pub(crate) async fn release(call: ControlCall<Release>) -> Result<Released, Fail
             std::future::ready(Ok(()))
         })
         .await;
+    drop(memory);
     let reason = match outcome.into_iter().next() {
         Some(Handoff::Accepted) => {
             return Ok(Released {
@@ -268,47 +275,80 @@ pub(crate) async fn release(call: ControlCall<Release>) -> Result<Released, Fail
 
 /// Returns the links and the one-time codes of the message.
 pub(crate) async fn links(call: ControlCall) -> Result<MessageLinks, Failure> {
-    let Found {
-        source, tracked, ..
-    } = opened(&call).await?;
-    heavy::run(move || Ok(MessageLinks::of(&Incoming::parse(&source), &tracked))).await
+    let Found { memory, unread, .. } = opened(&call, READ).await?;
+    let read = move || {
+        let Opened {
+            source, tracked, ..
+        } = unread.open()?;
+        let links = MessageLinks::of(&Incoming::parse(&source), &tracked);
+        drop(memory);
+        Ok(links)
+    };
+    heavy::run(read).await
 }
 
 /// Returns what the HTML part uses that mail programs do not support; nothing if there is none.
 pub(crate) async fn html_check(
     call: ControlCall<(), CheckedPrograms>,
 ) -> Result<HtmlCheck, Failure> {
-    let Found { source, .. } = opened(&call).await?;
-    heavy::run(move || {
-        let message = Incoming::parse(&source);
+    let Found { memory, unread, .. } = opened(&call, READ).await?;
+    let check = move || {
+        let message = Incoming::parse(&unread.open()?.source);
         let shown = message
             .attachments
             .iter()
             .filter(|one| one.content_id.is_some());
         let types = shown.map(|one| &*one.content_type);
         let html = message.html.as_deref().unwrap_or_default();
-        html_check::check(html, types, call.query.programs.as_deref())
-    })
-    .await
+        let checked = html_check::check(html, types, call.query.programs.as_deref());
+        drop(memory);
+        checked
+    };
+    heavy::run(check).await
+}
+
+/// A message that has been found.
+struct Found {
+    /// For its source, as often as it is in memory.
+    memory: Reserved,
+    summary: MessageSummary,
+    unread: Unread,
+}
+
+/// How often a message that is read is in memory, at most: as its source, and as text, in which a
+/// byte may take three.
+const READ: usize = 4;
+
+/// A message whose source has not been read yet.
+struct Unread {
+    authentication: Option<Authentication>,
+    content: Stored,
+    /// Whether the server is exposed.
+    exposed: bool,
+}
+
+enum Stored {
+    Received(Vec<u8>),
+    /// An email of this server, and the recipient of the message.
+    Sent(Box<message_rules::Message>, String),
 }
 
 /// A message with its source.
-struct Found {
-    summary: MessageSummary,
+struct Opened {
     authentication: Option<Authentication>,
-    /// That of an outgoing message.
+    /// The email of an outgoing message.
     email: Option<StoredEmail>,
     source: Vec<u8>,
     tracked: Targets,
 }
 
-/// Loads the message that a request is about.
-async fn opened<B, Q>(call: &ControlCall<B, Q>) -> Result<Found, Failure> {
-    load(&call.app, call.organization, call.id()).await
+/// Finds the message that a request is about.
+async fn opened<B, Q>(call: &ControlCall<B, Q>, times: usize) -> Result<Found, Failure> {
+    load(&call.app, call.organization, call.id(), times).await
 }
 
-/// Loads a message, when there is memory for it. Outgoing ones are rendered.
-async fn load(app: &Shared, organization: i64, id: String) -> Result<Found, Failure> {
+/// Loads a message, when there is memory to have it this many times.
+async fn load(app: &Shared, organization: i64, id: String, times: usize) -> Result<Found, Failure> {
     let message = id.clone();
     let size = app.store.read(move |reader| {
         match message_rows::find(reader, organization, &message)?
@@ -319,48 +359,73 @@ async fn load(app: &Shared, organization: i64, id: String) -> Result<Found, Fail
             None => message_rows::source_size(reader, &message),
         }
     });
-    memory::reserve_response(size.await?).await;
+    let memory = RESPONSES.reserve(size.await? * times).await;
     let load = move |reader: Reader<'_>| {
         let (summary, authentication) = message_rows::find(reader, organization, &id)?;
-        let (sent, source) = match &summary.email_id {
-            Some(email) => (message_rules::Message::load(reader, email)?, None),
-            None => (None, message_rows::source(reader, &id)?),
+        let sent = match &summary.email_id {
+            Some(email) => message_rules::Message::load(reader, email)?,
+            None => None,
         };
-        Ok((summary, authentication, sent, source))
+        let content = match sent {
+            Some(sent) => Stored::Sent(Box::new(sent), summary.recipient.clone()),
+            None => {
+                let source = message_rows::source(reader, &id)?;
+                Stored::Received(source.ok_or_else(|| Failure::not_found("message"))?)
+            }
+        };
+        Ok((summary, authentication, content))
     };
-    let (summary, authentication, sent, source) = app.store.read(load).await?;
-    let Some(message) = sent else {
-        let source = source.ok_or_else(|| Failure::not_found("message"))?;
-        let tracked = Targets::default();
-        return Ok(Found {
-            summary,
-            authentication,
-            email: None,
-            source,
-            tracked,
-        });
-    };
-    let (recipient, exposed) = (summary.recipient.clone(), app.settings.is_exposed());
-    let render = move || {
-        Ok((
-            message.source(&recipient, exposed)?,
-            message.targets(),
-            message.email,
-        ))
-    };
-    let (source, tracked, email) = heavy::run(render).await?;
+    let (summary, authentication, content) = app.store.read(load).await?;
     Ok(Found {
+        memory,
         summary,
-        authentication,
-        email: Some(email),
-        source,
-        tracked,
+        unread: Unread {
+            authentication,
+            content,
+            exposed: app.settings.is_exposed(),
+        },
     })
 }
 
+impl Unread {
+    /// Renders the source of an outgoing message. Blocks for a time that depends on its size.
+    fn open(self) -> Result<Opened, Failure> {
+        let authentication = self.authentication;
+        let (message, recipient) = match self.content {
+            Stored::Sent(message, recipient) => (message, recipient),
+            Stored::Received(source) => {
+                return Ok(Opened {
+                    authentication,
+                    email: None,
+                    source,
+                    tracked: Targets::default(),
+                });
+            }
+        };
+        Ok(Opened {
+            authentication,
+            source: message.source(&recipient, self.exposed)?,
+            tracked: message.targets(),
+            email: Some(message.email),
+        })
+    }
+}
+
 impl Found {
-    fn into_message(self) -> Message {
-        let parsed = Incoming::parse(&self.source);
+    /// The message with its content.
+    async fn shown(self) -> Result<Written<Message>, Failure> {
+        let (summary, unread) = (self.summary, self.unread);
+        Written::json(self.memory, move || {
+            Ok(unread.open()?.into_message(summary))
+        })
+        .await
+    }
+}
+
+impl Opened {
+    fn into_message(self, summary: MessageSummary) -> Message {
+        let (parsed, size) = (Incoming::parse(&self.source), self.source.len());
+        drop(self.source);
         let MessageLinks { links, codes } = MessageLinks::of(&parsed, &self.tracked);
         let MessageSummary {
             id,
@@ -369,7 +434,7 @@ impl Found {
             recipient,
             created_at,
             ..
-        } = self.summary;
+        } = summary;
         let (from, tags) = match self.email {
             Some(email) => (email.shown.from, Some(email.shown.tags)),
             None => (parsed.from, None),
@@ -392,7 +457,7 @@ impl Found {
             recipient,
             created_at,
             authentication: self.authentication,
-            size: self.source.len(),
+            size,
             to: parsed.to,
             cc: parsed.cc,
             subject: parsed.subject,

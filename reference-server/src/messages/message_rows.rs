@@ -16,10 +16,10 @@ impl rows::Row for MessageSummary {
     const TABLE: &'static str = "message";
 }
 
-/// What is stored of a received message beside its summary.
+/// The stored parts of a received message beside its summary.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Received<'a> {
-    /// Its words, to search.
+    /// The words, to search.
     pub(crate) text: Option<&'a str>,
     pub(crate) authentication: Option<&'a Authentication>,
     /// The id of the source in the table `body`.
@@ -138,7 +138,7 @@ pub(crate) fn newest(reader: Reader<'_>, organization: i64) -> Result<Option<Str
 /// Sorts after every ID of a message.
 const PAST_EVERY_ID: &str = "msg`";
 
-/// What selects messages.
+/// The conditions that select messages.
 #[derive(Clone, Default)]
 pub(crate) struct Search {
     /// The complete address of the recipient; case-insensitive.

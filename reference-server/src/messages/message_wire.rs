@@ -229,7 +229,7 @@ pub(crate) struct CheckedPrograms {
     pub(crate) programs: Option<String>,
 }
 
-/// What HTML uses that mail programs do not support, by the data of <https://www.caniemail.com/>.
+/// Features of HTML that mail programs do not support, by the data of <https://www.caniemail.com/>.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct HtmlCheck {
@@ -255,7 +255,7 @@ pub struct HtmlFeature {
     pub none: Vec<String>,
     /// The mail programs that support it in part.
     pub partial: Vec<String>,
-    /// What is known about the lack of support.
+    /// Notes about the lack of support.
     pub notes: Vec<String>,
 }
 
@@ -297,7 +297,7 @@ pub struct MessageSummary {
     pub created_at: Timestamp,
 }
 
-/// What the checks of an arriving message found.
+/// The results of the checks of an arriving message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "MessageAuthentication")]
 #[non_exhaustive]

@@ -40,13 +40,13 @@ pub(crate) fn records(domain: &str, selector: &str, public_key: &str) -> [Record
 #[schemars(rename = "DnsRecord")]
 #[non_exhaustive]
 pub struct Record {
-    /// Its purpose.
+    /// The purpose of the record.
     pub kind: RecordKind,
-    /// Its type in the DNS.
+    /// The type in the DNS.
     pub r#type: RecordType,
     /// The name that it belongs to.
     pub name: String,
-    /// Its content.
+    /// The content of the record.
     pub value: String,
     /// Only for an MX record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,7 +104,7 @@ pub enum RecordKind {
     Spf,
     /// The public key of the signatures.
     Dkim,
-    /// What to do with mail that fails the checks.
+    /// The policy for mail that fails the checks.
     Dmarc,
 }
 

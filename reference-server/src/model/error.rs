@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the store and the rules return.
+/// The result of the store and the rules.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// A code, a message for people, and details.

@@ -1,4 +1,4 @@
-//! What a misspelt name or path probably meant.
+//! Suggestions for a misspelt name or path.
 
 /// From which similarity a name is suggested.
 const SIMILAR: f64 = 0.8;

@@ -10,7 +10,7 @@ use regex_lite::Regex;
 const NAMES: &str = "(?i:secret|pass[_-]?(?:word|wd|phrase)|pwd|token|(?:api|access|private)[_-]?key\
                      |credential|authorization|cookie)";
 
-/// What the secrets are, each with a text that all of them contain, and what takes their place.
+/// Patterns of secrets, each with a text that all of them contain, and its replacement.
 static RULES: LazyLock<[(&str, Regex, &str); 6]> = LazyLock::new(|| {
     let rule = |part, pattern: &str, replacement| {
         let pattern = pattern.replace("NAME", NAMES);

@@ -60,7 +60,7 @@ pub struct RecipientState {
     pub address: String,
     /// The status.
     pub status: Status,
-    /// Of a bounce `{type, reason}`, of a click `{url}`, of other events `{reason}`.
+    /// For a bounce `{type, reason}`, for a click `{url}`, for other events `{reason}`.
     pub detail: Option<Value>,
 }
 
@@ -132,7 +132,7 @@ impl Change {
     }
 }
 
-/// What the simulated delivery makes happen to an address without display name; nothing if it stays
+/// The changes that the simulated delivery makes to an address without display name; none if it stays
 /// in `sending` for a minute. Magic recipients name it in the local part, with an optional `+label`, in
 /// any domain under `.test`.
 pub(crate) fn simulated(address: &str) -> &'static [Change] {

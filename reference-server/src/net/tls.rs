@@ -10,7 +10,7 @@ use rustls::{ClientConfig, RootCertStore};
 #[cfg(any(feature = "rustls", feature = "rustls-ring"))]
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
-/// That of this crate's feature, or else the one that the process has installed. A provider is never
+/// The provider of this crate's feature, or else the one that the process has installed. None is ever
 /// installed here: that is the choice of the program.
 pub(crate) fn provider() -> Option<Arc<CryptoProvider>> {
     #[cfg(feature = "rustls-ring")]

@@ -1,4 +1,4 @@
-//! What changes on the server, as it changes.
+//! Changes on the server, as they happen.
 
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ pub enum Notification {
 }
 
 impl Notification {
-    /// Its `type`.
+    /// The `type` of the notification.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::Ready { .. } => "ready",

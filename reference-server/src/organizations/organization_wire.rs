@@ -39,7 +39,7 @@ pub(crate) const CREATE: Endpoint<NewOrganization, Organization> = Endpoint::new
 /// Maximum length of an organization's name, in characters.
 pub(crate) const MAX_NAME_LENGTH: usize = 200;
 
-/// What a new organization is created with.
+/// The settings of a new organization.
 #[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(description = "")]

@@ -83,7 +83,7 @@ pub struct RequestHandled {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct LoggedRequest {
-    /// What happened.
+    /// The request in short.
     #[serde(flatten)]
     pub summary: RequestHandled,
     /// The beginning of the body of the request; null if it has none, or nothing read it.

@@ -1,4 +1,4 @@
-//! What is deleted because it is old, or because there is newer: emails, received messages, and the
+//! Deletes what is old, or more than is kept: emails, received messages, and the
 //! deliveries that are about neither. What is still due stays.
 
 use rusqlite::ToSql;

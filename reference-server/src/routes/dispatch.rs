@@ -1,7 +1,7 @@
 //! Builds the router from `ROUTES`, and runs the checks that come before a handler. A documented
 //! operation passes authentication, faults, rate limit and scope, in the order of
 //! `docs/undocumented/README.md#order-of-checks`, before its body is read; a control request passes
-//! `guard`. Then the handler gets an `Input`. Its response passes `speak` and `write_error`, which
+//! `auth::guard`. Then the handler gets an `Input`. Its response passes `speak` and `write_error`, which
 //! give it the form of the dialect, and `recording.rs` logs it.
 
 use std::sync::Arc;
@@ -23,13 +23,12 @@ use crate::app::{App, Shared};
 use crate::control::Declaration;
 use crate::deliveries::delivery_rules;
 use crate::faults::fault_api;
-use crate::http::guard::guard;
 use crate::http::input::Input;
 use crate::http::listen::Cut;
 use crate::http::response::write_error;
 use crate::http::route::{Route, Target};
 use crate::http::speak::speak;
-use crate::http::{ApiError, auth, memory, openapi, page};
+use crate::http::{ApiError, auth, openapi, page};
 use crate::model::key::Key;
 use crate::model::nearest::did_you_mean_path;
 use crate::model::{Code, Failure, Result};
@@ -80,9 +79,9 @@ async fn handle_control(
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let process = async {
-        guard(&app, &parts)?;
+        auth::guard(&app, &parts)?;
         let input = Input::receive(Arc::clone(&app), parts, params, body).await;
-        let response = memory::holding(handler(input)).await?;
+        let response = handler(input).await?;
         publish_change(&app, route);
         Ok(response)
     };
@@ -160,7 +159,7 @@ async fn handle_documented(
             let input = Input::receive(Arc::clone(&app), parts, params, body).await;
             let bytes = input.bytes().ok();
             recording.request.request_body = bytes.and_then(|bytes| RecordedBody::of(&bytes));
-            memory::holding(handler((Arc::clone(&key), input))).await
+            handler((Arc::clone(&key), input)).await
         };
         let response = handled.await.unwrap_or_else(failed);
         speak(&app, operation, &uri, response).await

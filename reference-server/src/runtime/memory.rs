@@ -21,7 +21,7 @@ pub(crate) static MESSAGES: Budget = Budget::new(32 << 10);
 /// The content of emails that are handed over to the relay, which takes about three times its size.
 pub(crate) static RELAYED: Budget = Budget::new(64 << 10);
 
-/// What is smaller, in bytes, does not count.
+/// Smaller sizes, in bytes, do not count.
 pub(crate) const SMALL: usize = 256 << 10;
 
 pub(crate) struct Budget {

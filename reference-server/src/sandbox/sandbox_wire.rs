@@ -21,7 +21,7 @@ requests! {
     )
     .of_server();
 
-    /// What the server has, as a seed file in TOML. It holds the secrets of webhooks, and the keys
+    /// The server's content as a seed file in TOML. It holds the secrets of webhooks, and the keys
     /// that the server was started with.
     SEED: fn seed_file() -> Bytes = Endpoint::content(
         "sandboxSeedGet",
@@ -82,9 +82,9 @@ pub struct Health {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct RetryDelays {
-    /// Of the email service.
+    /// Delays of the email service.
     pub email: Vec<i64>,
-    /// Of the extraction service.
+    /// Delays of the extraction service.
     pub extraction: Vec<i64>,
 }
 

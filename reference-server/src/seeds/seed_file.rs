@@ -148,7 +148,7 @@ pub struct InvalidSeed {
     /// The path of the field, such as `organizations[0].webhooks[1].url`; empty if the file is not
     /// TOML.
     pub field: String,
-    /// What is wrong with it.
+    /// The problem, as a sentence.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a new database has, what a reset restores, and how a seed file is applied
+//! Fills a new database, restores it after a reset, and applies a seed file
 //! (`docs/sandbox.md#seeds`).
 
 use std::collections::HashSet;
@@ -38,7 +38,7 @@ const DELETED: Notification = Notification::Reset {
     reason: ResetReason::Deleted,
 };
 
-/// What each start and each reset put in place: the seeded organization, and what the file has. The
+/// Puts in place what each start and each reset restore: the seeded organization, and the file. The
 /// domain of the organization may have been deleted since it `is_new`.
 pub(crate) fn seeds(
     settings: &Settings,
@@ -243,7 +243,7 @@ fn service_of(webhook: &NewOrganizationWebhook) -> Service {
 /// The name by which a date of TOML, which JSON has not, is in JSON.
 const DATE: &str = "\"$__toml_private_datetime\"";
 
-/// What is applied to an organization.
+/// The part of a seed file that is applied to an organization.
 pub(crate) struct Seeding<'a, 'tx> {
     pub(crate) tx: &'a mut Tx<'tx>,
     pub(crate) app: &'a Arc<App>,

@@ -8,7 +8,7 @@ use smtp_proto::{AUTH_LOGIN, AUTH_PLAIN};
 use crate::keys::key_rows;
 use crate::store::{Reader, find_named};
 
-/// What the next line of the client is.
+/// The meaning of the client's next line.
 pub(super) enum Step {
     Plain,
     LoginUser,
@@ -18,7 +18,7 @@ pub(super) enum Step {
 /// The user name and the password.
 pub(super) type Login = [String; 2];
 
-/// What follows a response of the client.
+/// The step after a response of the client.
 pub(super) enum Next {
     Challenge(Step, &'static str),
     Done(Login),

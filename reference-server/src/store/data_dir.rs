@@ -45,7 +45,7 @@ impl std::fmt::Debug for Hidden {
 }
 
 impl RunningServer {
-    /// What the control interface requires as `Authorization: Bearer TOKEN`, if it requires a
+    /// The token that the control interface requires as `Authorization: Bearer TOKEN`, if it requires a
     /// token. Serialization leaves it out.
     pub fn control_token(&self) -> Option<&str> {
         self.control_token.as_ref().map(|token| token.0.as_str())
@@ -73,7 +73,7 @@ impl RunningServer {
 ///
 /// The lookup relies on a file lock, which the system releases when the process
 /// ends, so it does not report a server that was killed. Returns `None` if no
-/// server is running, or if it is still starting.
+/// server is running, if it is still starting, or if it is that of another user.
 pub fn find_running(data_dir: impl AsRef<Path>) -> Option<RunningServer> {
     let directory = data_dir.as_ref();
     let path = directory.join(LOCK_FILE);
@@ -182,6 +182,9 @@ impl Drop for DataDir {
 fn read_server_file(directory: &Path) -> Option<RunningServer> {
     let path = directory.join(SERVER_FILE);
     check_regular(&path).ok()?;
+    if !is_own(&path) {
+        return None;
+    }
     let text = std::fs::read(path).ok()?;
     serde_json::from_slice(&text).ok()
 }
@@ -244,6 +247,20 @@ fn check_owner(directory: &Path) -> std::io::Result<()> {
 #[cfg(unix)]
 fn is_trusted(owner: u32, user: u32) -> bool {
     owner == user || owner == 0
+}
+
+/// Whether a file was written by a server of this user, or of the administrator: emails and keys would
+/// go to whatever another user announces. The directory of a container may well be that of others.
+#[cfg(unix)]
+fn is_own(file: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let user = rustix::process::geteuid().as_raw();
+    std::fs::metadata(file).is_ok_and(|file| is_trusted(file.uid(), user))
+}
+
+#[cfg(not(unix))]
+fn is_own(_: &Path) -> bool {
+    true
 }
 
 #[cfg(not(unix))]
@@ -320,6 +337,35 @@ mod tests {
                 error.contains("belongs to another user (uid 12345"),
                 "{error}"
             );
+        }
+    }
+
+    /// It would get this user's emails.
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_server_that_another_user_announces_is_not_found() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut data_dir = DataDir::lock(directory.path(), Network::Loopback)
+            .await
+            .unwrap();
+        let http = SocketAddr::from(([127, 0, 0, 1], 4080));
+        let running = RunningServer {
+            http,
+            dns: http,
+            smtp: None,
+            pid: 1,
+            control_token: None,
+            email_key: None,
+            extraction_key: None,
+        };
+        data_dir.publish(&running).unwrap();
+        // The volume of a container may be that of another user.
+        let _ = std::os::unix::fs::chown(directory.path(), Some(12_345), None);
+        assert_eq!(find_running(directory.path()), Some(running));
+
+        let file = directory.path().join(SERVER_FILE);
+        if std::os::unix::fs::chown(file, Some(12_345), None).is_ok() {
+            assert_eq!(find_running(directory.path()), None);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the SQL of a list looks for texts with.
+//! The SQL with which a list looks for texts.
 
 use std::borrow::Cow;
 

@@ -180,10 +180,10 @@ pub(crate) type Hash = [u8; 32];
 /// All keys, by the hash of their secret.
 pub(crate) type AllKeys = HashMap<Hash, Arc<Key>>;
 
-/// What changes with a commit, and is told to those that wait for it.
+/// Changes of a commit, which are told to those that wait for them.
 #[derive(Default)]
 pub(crate) struct Wake {
-    /// As they are committed.
+    /// The keys as they are committed.
     pub(crate) keys: Arc<Mutex<AllKeys>>,
     /// Notified when there is work for the engine.
     pub(crate) jobs: Notify,

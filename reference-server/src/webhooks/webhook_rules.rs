@@ -1,4 +1,4 @@
-//! What a webhook may be, and how it is called: the exact bytes that were stored, signed with the current
+//! The rules of a webhook, and how it is called: the exact bytes that were stored, signed with the current
 //! secret (`docs/email-service/webhooks.md#signature`, `docs/extraction-service/README.md#signature`,
 //! `docs/undocumented/services.md#retry-schedule`,
 //! `docs/undocumented/services.md#extraction-retries`).

@@ -12,6 +12,8 @@ mod doors;
 mod jobs;
 mod large;
 mod mail;
+#[cfg(target_os = "linux")]
+mod memory;
 mod requests;
 mod sending;
 

@@ -26,13 +26,14 @@ async fn server_process() {
     let directory = std::env::var("SVC_CRASH_DIR").expect("a directory");
     let _server = Server::builder()
         .data_dir(directory)
+        .smtp("127.0.0.1:0".parse().expect("an address"))
         .start()
         .await
         .expect("started");
     std::future::pending::<()>().await;
 }
 
-fn start_server_process(directory: &Path) -> Child {
+pub(crate) fn start_server_process(directory: &Path) -> Child {
     Command::new(std::env::current_exe().expect("this program"))
         .args([
             "crash::server_process",
@@ -48,7 +49,7 @@ fn start_server_process(directory: &Path) -> Child {
         .expect("started")
 }
 
-async fn address(directory: &Path, child: &Child) -> SocketAddr {
+pub(crate) async fn address(directory: &Path, child: &Child) -> SocketAddr {
     for _ in 0..6000 {
         if let Some(found) = find_running(directory).filter(|found| found.pid == child.id()) {
             return found.http;

@@ -49,3 +49,7 @@ mod story;
 mod templates;
 mod tracking;
 mod webhooks;
+
+/// As in `svc`, for the tests of what memory the server takes.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

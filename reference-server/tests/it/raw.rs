@@ -101,6 +101,13 @@ async fn try_read_response(stream: &mut TcpStream) -> std::io::Result<RawRespons
     let length: usize = raw
         .header("content-length")
         .map_or(0, |text| text.parse().expect("a length"));
+    if raw.header("transfer-encoding") == Some("chunked") {
+        while !bytes.ends_with(b"\r\n0\r\n\r\n") {
+            read_some(stream, &mut bytes).await?;
+        }
+        raw.body = String::from_utf8_lossy(&without_chunks(&bytes[head_end + 4..])).into_owned();
+        return Ok(raw);
+    }
     while bytes.len() < head_end + 4 + length {
         read_some(stream, &mut bytes).await?;
     }
@@ -115,6 +122,19 @@ pub(crate) async fn read_head(stream: &mut TcpStream) -> String {
         head.push(stream.read_u8().await.expect("incomplete head"));
     }
     String::from_utf8(head).expect("head is not UTF-8")
+}
+
+/// The content of a chunked body.
+fn without_chunks(mut body: &[u8]) -> Vec<u8> {
+    let mut content = Vec::new();
+    while let Some(end) = body.windows(2).position(|pair| pair == b"\r\n") {
+        let size = std::str::from_utf8(&body[..end]).expect("a size");
+        let size = usize::from_str_radix(size, 16).expect("a size");
+        let start = end + 2;
+        content.extend_from_slice(&body[start..start + size]);
+        body = &body[start + size + 2..];
+    }
+    content
 }
 
 async fn read_some(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> std::io::Result<()> {

@@ -25,7 +25,7 @@ pub(super) fn read<'a, T: Deserialize<'a>>(
     serde_json::from_str(text).ok()
 }
 
-/// What a service says about an email: the response to a send, or an item of that to a batch.
+/// A service's answer about an email: the response to a send, or an item of that to a batch.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AcceptedEmail<'a> {

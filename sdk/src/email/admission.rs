@@ -1,4 +1,4 @@
-//! What the recipient guard checks in an `Email` before it becomes a request. `admit` returns the
+//! The checks of the recipient guard in an `Email` before it becomes a request. `admit` returns the
 //! email as it may be sent, with its recipients replaced if the guard redirects, or the first field
 //! that is not allowed. It works with lists of what is allowed: a header or an additional field
 //! that is not known to name no recipient is refused, and so is a line end in a text that may
@@ -115,7 +115,7 @@ fn check_fields(email: &Email) -> Result<(), InvalidInput> {
     check_values("variables", &email.variables.clone().into(), &breaks_text)
 }
 
-/// Of the fields that the reference does not have, an attachment may have those that place it in the
+/// Checks fields of an attachment that the reference does not have: allowed are those that place it in the
 /// message, which many services take.
 fn check_attachment(file: &Attachment) -> Result<(), InvalidInput> {
     one_line("filename", &file.filename)?;

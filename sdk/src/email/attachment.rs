@@ -97,7 +97,7 @@ impl Attachment {
         }
     }
 
-    /// Its JSON with this content.
+    /// The JSON of the attachment with this content.
     pub(super) fn object(&self, content: String) -> AttachmentObject {
         AttachmentObject {
             filename: self.filename.clone(),

@@ -89,7 +89,7 @@ fn wish(value: &Value) -> Option<bool> {
     flag(value).or_else(|| status(value.as_str()?))
 }
 
-/// What a word says about the wish for emails.
+/// Whether a word means that the person wants emails.
 fn status(word: &str) -> Option<bool> {
     let word = plain(word);
     let wants = WORDS.wishes.contains(&word.as_str());

@@ -1,4 +1,4 @@
-//! What the methods of an email take as the value of a field.
+//! The types that the methods of an email take as the value of a field.
 
 use serde_json::{Map, Value};
 

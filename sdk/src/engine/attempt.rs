@@ -174,7 +174,7 @@ fn classify_error(error: reqwest::Error, shared: &Shared, in_doubt: &InDoubt) ->
     Error::new(kind, Outcome::NotSent).with_source(error.without_url())
 }
 
-/// What the HTTP client says about `https` if no TLS is compiled in. It has no other sign of it.
+/// The HTTP client's text about `https` if no TLS is compiled in. It has no other sign of it.
 const NOT_HTTP: &str = "invalid URL, scheme is not http";
 
 /// Whether a connection failed because of TLS. The platform's library does not tell.

@@ -1,4 +1,4 @@
-//! What an application can see and change of every attempt.
+//! Hooks with which an application sees and changes every attempt.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What is sent: the request of a call, and its body: one `Bytes`, or, with attachments from files,
+//! The request of a call, and its body: one `Bytes`, or, with attachments from files,
 //! pieces of text with the files between them, which are read while they are sent.
 
 pub(crate) mod body;
@@ -35,7 +35,7 @@ pub(crate) struct Request {
     pub(super) on_repetition: OnRepetition,
 }
 
-/// What the refusal of a repetition means if an earlier attempt, whose response was lost, may have
+/// The meaning of a refused repetition if an earlier attempt, whose response was lost, may have
 /// done what was asked for.
 pub(crate) enum OnRepetition {
     /// No more than for the first attempt.

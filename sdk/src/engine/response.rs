@@ -1,4 +1,4 @@
-//! What follows a 2xx: `Received` is the response before it is decoded, and each type that a call
+//! Reads the response after a 2xx: `Received` is the response before it is decoded, and each type that a call
 //! can return implements `FromResponse`. A 2xx alone is not a success. A body that reports a
 //! failure becomes `ErrorKind::Rejected`; a body that cannot be read becomes an error whose outcome
 //! is unknown, because the request was processed. Fields are read in `decode.rs`, lists in
@@ -243,7 +243,7 @@ impl Received {
 
 const HTML: &str = "the body is HTML, not JSON; check the base URL";
 
-/// What a call returns, read from its response.
+/// A type that a call returns, read from its response.
 pub(crate) trait FromResponse: Sized {
     fn from_response(response: &Received) -> Result<Self, Error>;
 }

@@ -206,7 +206,7 @@ pub enum ErrorKind {
         email: usize,
         /// Index of the attachment in the email, starting at 0.
         attachment: usize,
-        /// What went wrong. Contains neither the file name nor its content.
+        /// The problem. Contains neither the file name nor its content.
         problem: String,
     },
     /// The service returned a page of a list twice, so the client stopped instead of
@@ -341,7 +341,7 @@ pub struct InvalidInput {
     /// The field's JSON name, such as `to` or `attachments[2].filename`; in a batch,
     /// `emails[7].subject`.
     pub field: Cow<'static, str>,
-    /// What is wrong with the value. Contains the value only if it is a recipient that
+    /// The problem of the value. Contains the value only if it is a recipient that
     /// [`RecipientGuard`](crate::RecipientGuard) refuses.
     pub problem: Cow<'static, str>,
 }

@@ -58,7 +58,7 @@ pub struct RedisStore {
 
 enum Server {
     Address(Client),
-    /// It asks the sentinels for each connection.
+    /// Asks the sentinels for each connection.
     Sentinel(tokio::sync::Mutex<SentinelClient>),
 }
 

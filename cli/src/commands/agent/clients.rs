@@ -30,7 +30,7 @@ pub struct Client {
     /// The client's own command that adds a server, before the name of the server and its command line.
     #[serde(borrow)]
     add: Option<&'static str>,
-    /// Its settings.
+    /// The settings file of the client.
     settings: OfUser,
     /// The folder that holds its `skills`.
     skills: Option<OfUser>,

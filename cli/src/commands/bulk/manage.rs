@@ -537,7 +537,7 @@ impl Settle {
     }
 }
 
-/// What a file lists, or the address or row itself.
+/// The entries of a file, or the address or row itself.
 fn entries(context: &Context, option: &str, name: &str) -> Result<Vec<String>, Failure> {
     let is_file = name == "-" || context.settings.path(Path::new(name)).is_file();
     if !is_file && (name.contains('@') || name.parse::<u64>().is_ok()) {

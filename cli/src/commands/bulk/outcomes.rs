@@ -1,4 +1,4 @@
-//! What a report tells of each row.
+//! A row in a report.
 
 use chrono::Utc;
 use schemars::JsonSchema;

@@ -44,7 +44,7 @@ const FIELDS: [&str; 7] = [
     "attachments",
 ];
 
-/// Those who were read.
+/// The people who were read.
 pub struct People {
     rows: Pages,
     page: Vec<NewRow>,
@@ -54,11 +54,11 @@ pub struct People {
     opted_out: HashSet<u64>,
     /// The addresses with a row that may opt out, and the number of that row.
     unclear: HashMap<u64, u64>,
-    /// Those of [`FIELDS`] that have values, and that no placeholder reads.
+    /// Columns of [`FIELDS`] that have values, and that no placeholder reads.
     pub unused_columns: BTreeSet<&'static str>,
     /// The columns of the rows.
     columns: BTreeSet<Arc<str>>,
-    /// What the user says of the columns.
+    /// The user's options about columns.
     pub options: ColumnOptions,
     /// The columns of a CSV file.
     pub names: Option<Vec<Arc<str>>>,
@@ -70,13 +70,13 @@ pub struct Selection {
     /// The most emails.
     pub limit: Option<u64>,
     pub keep_duplicates: bool,
-    /// Those who get no email.
+    /// Hashes of the addresses that get no email.
     pub suppressed: HashSet<u64>,
     /// The client, if its recipient guard has to allow every email.
     pub guard: Option<EmailClient>,
 }
 
-/// What will be sent.
+/// The people who will get the email, checked.
 #[derive(Default)]
 pub struct Checked {
     pub count: u64,
@@ -117,9 +117,9 @@ impl Checked {
 
 /// Where the rows go that were read, a page at a time.
 pub enum Pages {
-    /// Those of a file, which is read on a thread of its own: it waits for the ledger.
+    /// Rows of a file, which is read on a thread of its own: it waits for the ledger.
     OfFile(mpsc::Sender<Vec<NewRow>>),
-    /// Those of an audience, which comes over the network.
+    /// Rows of an audience, which comes over the network.
     OfAudience(mpsc::UnboundedSender<Vec<NewRow>>),
     /// All was read.
     Closed,
@@ -317,7 +317,7 @@ impl People {
         values
     }
 
-    /// What to do about placeholders that no column fills.
+    /// The hint about placeholders that no column fills.
     pub fn missing_columns(&self) -> Option<String> {
         let has_column = |used: &str| {
             let mut columns = self.columns.iter();

@@ -21,7 +21,7 @@ use crate::input::email::{hash_of, mailbox};
 use crate::settings::Key;
 use crate::settings::table::SANDBOX_RUN;
 
-/// What a job sends to whom.
+/// The email of a job, and to whom it goes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plan {
     /// The base URL of the service, or `sandbox`.

@@ -68,7 +68,7 @@ pub struct Resume {
     wait: Wait,
 }
 
-/// What to do with rows whose outcome is unknown.
+/// The choices for rows whose outcome is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Unknown {
     /// Keep them back

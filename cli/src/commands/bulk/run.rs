@@ -142,7 +142,7 @@ fn note_pause(context: &Context, job: &StoredJob, pause: Option<Duration>) {
     ));
 }
 
-/// What was done, how fast, and how long the rest takes.
+/// Progress in words: how much was done, how fast, and how long the rest takes.
 fn describe(totals: Totals, sent: u64, elapsed: Duration) -> String {
     let total = totals.total();
     let done = totals.accepted + totals.refused + totals.invalid + totals.unknown;

@@ -148,7 +148,7 @@ pub struct Send {
     wait: Wait,
 }
 
-/// What to do with rows whose address an earlier row has.
+/// The choices for rows whose address an earlier row has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Duplicates {
     /// Leave them out
@@ -393,7 +393,7 @@ impl Send {
         }
     }
 
-    /// What the options say.
+    /// The plan that the options describe.
     async fn plan(&self, context: &Context, job: &str, key: &Key) -> Result<Plan, Failure> {
         let mut email = Email::default();
         self.content.apply(context, &mut email).await?;
@@ -547,7 +547,7 @@ impl Send {
         })
     }
 
-    /// What is at stake: how many, which sender, which service and key, how many are left out.
+    /// The question before sending: how many, which sender, which service and key, how many are left out.
     fn question(&self, context: &Context, plan: &Plan, count: u64, key: &Key) -> String {
         let mut text = String::new();
         if let Some(left_out) = plan.left_out.describe() {

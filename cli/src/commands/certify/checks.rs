@@ -61,7 +61,7 @@ pub(super) struct Variant {
     /// Tells it from the others of its check.
     pub(super) name: &'static str,
     pub(super) body: Body,
-    /// What the signature covers, if it is not the body.
+    /// The bytes that the signature covers, if it is not the body.
     pub(super) signed: Option<Body>,
     pub(super) key: Key,
     /// The signature headers. Each may contain `{prefix}` (of the service), `{digits}`,
@@ -93,7 +93,7 @@ pub(super) enum Body {
     UnknownField,
     /// With white space, which a receiver that parses and writes it again does not preserve.
     Formatted,
-    /// As Python writes it.
+    /// Spaces after `:` and `,`, as Python writes them.
     Spaced,
     SortedKeys,
     /// With a text in ISO 8859-1.

@@ -164,7 +164,7 @@ impl Exam {
 #[derive(Debug)]
 pub(super) struct Finding {
     pub(super) result: Grade,
-    /// What the receiver did, or why the check could not tell.
+    /// The receiver's answer, or why the check could not tell.
     pub(super) received: String,
     /// The request's body, if the check was not passed.
     pub(super) body: Option<Bytes>,
@@ -196,7 +196,7 @@ pub(super) enum Grade {
     Skipped,
 }
 
-/// What was received for a request.
+/// The receiver's response to a request.
 pub(super) struct Received(pub(super) Result<DeliveryResponse, DeliveryError>);
 
 impl Received {

@@ -56,7 +56,7 @@ impl Exchange {
         String::from_utf8_lossy(&self.body).trim().to_owned()
     }
 
-    /// What the checks see of it. `secrets` are those of webhooks, by the step that created them.
+    /// The exchange as the checks see it. `secrets` are those of webhooks, by the step that created them.
     pub(super) fn to_json(&self, secrets: &BTreeMap<&'static str, String>) -> Value {
         let sign = |secret: &String| hex::encode(tag(secret.as_bytes(), &self.request_body));
         let tags = secrets.iter().map(|(step, secret)| (*step, sign(secret)));
@@ -76,7 +76,7 @@ impl Exchange {
         })
     }
 
-    /// What the report shows of it, without these secrets.
+    /// The exchange as the report shows it, without these secrets.
     pub(super) fn shown(&self, secrets: &[String]) -> Shown {
         let without = |text: &String| {
             let hide = |text: String, secret: &String| text.replace(secret.as_str(), "***");

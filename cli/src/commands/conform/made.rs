@@ -120,7 +120,7 @@ impl Made {
         Ok(private_files::replace(&self.path, &content)?)
     }
 
-    /// What a step has made is gone.
+    /// Records that a step's creation was deleted.
     pub(super) fn remove(&mut self, step: &str) -> Result<(), Failure> {
         if self.left.iter().any(|thing| thing.step == step) {
             self.change(|left| left.retain(|thing| thing.step != step))

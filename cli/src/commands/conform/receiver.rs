@@ -77,7 +77,7 @@ impl Receiver {
         })
     }
 
-    /// What the URLs of the run's webhooks begin with.
+    /// The beginning of the URLs of the run's webhooks.
     pub(super) fn hooks(&self) -> String {
         let mut url = self.url.clone();
         if let Ok(mut segments) = url.path_segments_mut() {

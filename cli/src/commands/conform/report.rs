@@ -165,7 +165,7 @@ impl Report {
         rows.filter(|row| row.result == grade).count()
     }
 
-    /// What both reports have tried, and what only the earlier one could try, with another result.
+    /// Compares the checks that both reports have tried, and those that only the earlier one could try.
     pub(super) fn compare(&mut self, baseline: &Baseline) {
         let old = baseline.statements.iter().chain(&baseline.points);
         for old in old {

@@ -1,4 +1,4 @@
-//! What a run does: the steps of `steps.toml`, one after the other. Most are requests; the others find
+//! Runs the steps of `steps.toml`, one after the other. Most are requests; the others find
 //! out how the service takes the key, a cursor and a batch, make something, or wait for a delivery.
 //! Later steps use the ids that earlier ones have found.
 
@@ -43,7 +43,7 @@ pub(super) struct Step {
     /// The step whose thing the request removes.
     ends: String,
     pub(super) makes: Option<Kind>,
-    /// Its name, URL, address or idempotency key, or the URL at which a delivery is received.
+    /// The name, URL, address or idempotency key, or the URL at which a delivery is received.
     pub(super) with: String,
     pub(super) events: Vec<String>,
     pub(super) subject_length: usize,

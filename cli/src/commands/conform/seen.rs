@@ -14,7 +14,7 @@ use super::report::Grade;
 use crate::failure::Failure;
 use crate::output::Filter;
 
-/// What the filters of the checks are made of.
+/// The definitions that the filters of the checks use.
 const DEFINITIONS: &str = include_str!("checks.jq");
 
 pub(super) static CHECKS: LazyLock<Checks> = LazyLock::new(|| {
@@ -130,7 +130,7 @@ impl Seen {
         Ok(self.ask(&format!("$seen.at[{}] | ok", quoted(step)))? == true)
     }
 
-    /// What a filter tells, in which everything of `checks.jq` is defined.
+    /// The result of a filter, in which everything of `checks.jq` is defined.
     pub(super) fn ask(&self, filter: &str) -> Result<Value, Failure> {
         let at = self.exchanges.iter();
         let key = self.key.as_ref().map(|dialect| {

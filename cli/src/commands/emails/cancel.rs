@@ -151,7 +151,7 @@ pub struct Item {
 #[serde(rename_all = "snake_case")]
 enum CancelResult {
     Cancelled,
-    /// It was sent already, for example.
+    /// Not cancelled: it was sent already, for example.
     Refused,
     NotFound,
     /// Certainly not cancelled by this command.

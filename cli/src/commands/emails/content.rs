@@ -1,4 +1,4 @@
-//! What an email consists of, beside its recipients: the options of `emails send` and `bulk send`.
+//! The content of an email beside its recipients: options of `emails send` and `bulk send`.
 
 use std::ffi::{OsStr, OsString};
 

@@ -1,4 +1,4 @@
-//! What can be wrong with the fields of an email in JSON before it is sent, for `emails send` and
+//! Checks the fields of an email in JSON before it is sent, for `emails send` and
 //! `emails batch`. `misspelled` finds a field that was probably meant to be a documented one: the
 //! service might ignore it, and send at once what was scheduled. Other fields that are not
 //! documented are sent with a warning. Problems name the field and never its value.

@@ -16,7 +16,7 @@ use crate::settings::key::masked;
 const MAX_TEXT: usize = 4_000;
 /// Most characters of an answer.
 const MAX_ANSWER: usize = 40_000;
-/// What an element costs beside its text.
+/// The cost of an element beside its text.
 const ELEMENT: usize = 8;
 
 const MASKED: &str = "[masked: no answer shows a secret]";

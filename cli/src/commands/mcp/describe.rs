@@ -152,7 +152,7 @@ fn help(argument: &Argument) -> String {
     }
 }
 
-/// What `structuredContent` contains: the output of the command as `result`. Of several actions, it may
+/// The schema of `structuredContent`: the output of the command as `result`. Of several actions, it may
 /// be anything: the outputs of all would fill the context of a client.
 fn output(tool: &Tool) -> Map<String, Value> {
     let result = match tool.actions.as_slice() {

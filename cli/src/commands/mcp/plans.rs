@@ -1,4 +1,4 @@
-//! What was shown and may be sent, once.
+//! Plans that were shown and may be sent, once.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -10,7 +10,7 @@ pub const LIFETIME: TimeDelta = TimeDelta::minutes(10);
 /// Most plans at a time. The oldest makes room for a new one.
 const MAX_PLANS: usize = 100;
 
-/// What was shown.
+/// A plan that was shown.
 pub struct Plan {
     pub token: String,
     /// The command, with everything resolved. It waits.

@@ -231,7 +231,7 @@ impl From<Failure> for Output {
     }
 }
 
-/// What a run writes to a stream.
+/// The text that a run writes to a stream.
 #[derive(Clone, Default)]
 struct Captured(Arc<Mutex<Vec<u8>>>);
 

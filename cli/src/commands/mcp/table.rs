@@ -105,7 +105,7 @@ pub fn tools(tree: &Command) -> Vec<Tool> {
     tools
 }
 
-/// What `send_planned` takes, which is not a command of `svc`.
+/// The arguments of `send_planned`, which is not a command of `svc`.
 fn send_planned() -> Command {
     let token = Arg::new(TOKEN)
         .required(true)

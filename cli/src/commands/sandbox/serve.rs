@@ -660,7 +660,7 @@ fn whom(request: &LoggedRequest, is_refused: bool) -> Option<String> {
     }
 }
 
-/// What the response says about its problem.
+/// The problem, in the words of the response.
 fn reason(request: &LoggedRequest) -> Option<String> {
     let body = json(request.response_body.as_ref()?)?;
     let error = &body["error"];

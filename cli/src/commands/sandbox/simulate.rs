@@ -155,7 +155,7 @@ impl Extraction {
     }
 }
 
-/// What makes an event happen in the sandbox, with the addresses and texts of its example.
+/// The steps that make an event happen in the sandbox, with the addresses and texts of its example.
 pub struct Happening {
     client: Client,
     cause: Cause,
@@ -173,7 +173,7 @@ enum Cause {
 }
 
 impl Happening {
-    /// What the body of an event tells of.
+    /// Reads from the body of an event what has to happen.
     pub async fn new(context: &Context, event: &str, body: &Value) -> Result<Self, Failure> {
         let (client, data) = (control::client(context).await?, &body["data"]);
         let text = |name: &str| data[name].as_str().unwrap_or_default().to_owned();

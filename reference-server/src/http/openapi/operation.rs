@@ -7,8 +7,8 @@ use svc_sdk::{Operation, Point, Scope, ScopeRule, Service};
 
 use crate::control::Subject;
 use crate::http::auth;
+use crate::http::auth::PROBES;
 use crate::http::control::describe_common;
-use crate::http::guard::PROBES;
 use crate::http::openapi::document::{Document, headers, parameter};
 use crate::http::openapi::errors;
 use crate::http::response::success;

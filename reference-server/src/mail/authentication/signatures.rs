@@ -166,7 +166,7 @@ fn content_shown(message: &[u8]) -> Digest {
 }
 
 struct Signature {
-    /// Its field with an empty `b=` tag.
+    /// The header field with an empty `b=` tag.
     unsigned: String,
     head_form: Form,
     body_form: Form,

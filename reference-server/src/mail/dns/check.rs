@@ -67,7 +67,7 @@ async fn look_up(resolver: &Resolver, record: &Record) -> Result<Vec<String>, Lo
 /// The address that sends mail, which the policy to include lists.
 const SENDER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// What is wrong with the records found.
+/// The problem of the records found.
 async fn problem(resolver: &Resolver, record: &Record, found: &[String]) -> Option<String> {
     let value = &record.value;
     let (passed, problem) = match (record.kind, found) {

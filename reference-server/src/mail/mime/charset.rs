@@ -35,7 +35,10 @@ pub(super) fn decode(bytes: &[u8], label: &str) -> String {
             Some(at) => upper[usize::from(at)],
             None => char::from(*byte),
         };
-        return bytes.iter().map(char).collect();
+        // It does not grow, which would take its size twice.
+        let mut text = String::with_capacity(3 * bytes.len());
+        text.extend(bytes.iter().map(char));
+        return text;
     }
     let label = label.strip_prefix("unicode-1-1-").unwrap_or(label);
     match charset_decoder(label.as_bytes()) {

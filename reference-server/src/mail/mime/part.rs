@@ -22,7 +22,7 @@ pub(super) struct Part<'x> {
     /// Whether its header names a type.
     pub(super) has_type: bool,
     pub(super) disposition: Parameterized,
-    /// What a multipart contains.
+    /// The parts of a multipart.
     pub(super) parts: Vec<Part<'x>>,
     is_message: bool,
     body: &'x [u8],

@@ -1,11 +1,13 @@
-//! What a mail program shows of a message: the text and the HTML of its parts, in order. All else
+//! Reads a message as a mail program shows it: the text and the HTML of its parts, in order. All else
 //! is a file (as RFC 8621 §4.1.4 decides it).
+
+use std::borrow::Cow;
 
 use super::charset;
 use super::part::{Part, without_brackets};
 use crate::mail::links::visible_text;
 
-/// What is shown as text, and what is shown as HTML.
+/// The parts that are shown as text, and those that are shown as HTML.
 #[derive(Default)]
 pub(super) struct Shown {
     pub(super) text: Option<String>,
@@ -21,7 +23,7 @@ enum Place {
     Body,
     /// Later in a multipart.
     Later,
-    /// What the HTML beside it refers to.
+    /// A part that the HTML beside it refers to.
     Resource,
 }
 
@@ -29,7 +31,7 @@ enum Place {
 const MAX_META: usize = 1024;
 
 impl Shown {
-    /// What is shown of a message, and its files.
+    /// The shown parts of a message, and its files.
     pub(super) fn of<'p, 'x>(message: &'p Part<'x>) -> (Self, Vec<&'p Part<'x>>) {
         let mut files = Vec::new();
         let shown = Self::within(message, Place::Alone, &mut files);
@@ -89,13 +91,14 @@ impl Shown {
         let has_html = parts.iter().any(|part| part.html.is_some());
         let mut all = Self::default();
         for Self { text, html } in parts {
+            let (text, html) = (text.as_deref(), html.as_deref());
             if has_html {
-                let converted = || text.as_deref().map(as_html).unwrap_or_default();
-                append(&mut all.html, &html.clone().unwrap_or_else(converted));
+                let converted = || as_html(text.unwrap_or_default()).into();
+                append(&mut all.html, &html.map_or_else(converted, Cow::from));
             }
             if has_text {
-                let converted = || html.as_deref().map(visible_text).unwrap_or_default();
-                append(&mut all.text, &text.clone().unwrap_or_else(converted));
+                let converted = || visible_text(html.unwrap_or_default()).into();
+                append(&mut all.text, &text.map_or_else(converted, Cow::from));
             }
         }
         Some(all)
@@ -146,11 +149,21 @@ fn as_html(text: &str) -> String {
     if text.trim().is_empty() {
         return String::new();
     }
-    let escaped = text
-        .replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;");
-    format!("<div style=\"white-space: pre-wrap\">{escaped}</div>")
+    let escaped = text.bytes().filter(|byte| b"&<>".contains(byte)).count();
+    let mut html = String::with_capacity(text.len() + 4 * escaped + 64);
+    html.push_str("<div style=\"white-space: pre-wrap\">");
+    let mut rest = text;
+    while let Some(at) = rest.find(['&', '<', '>']) {
+        let entity = match rest.as_bytes()[at] {
+            b'&' => "&amp;",
+            b'<' => "&lt;",
+            _ => "&gt;",
+        };
+        html.extend([&rest[..at], entity]);
+        rest = &rest[at + 1..];
+    }
+    html.extend([rest, "</div>"]);
+    html
 }
 
 fn html(part: &Part<'_>) -> String {

@@ -1,4 +1,4 @@
-//! What the recipient guard checks of a request itself: everything that may make a service, or a
+//! The recipient guard's checks of a request itself: everything that may make a service, or a
 //! proxy before it, see another one that sends emails.
 
 use http::HeaderName;

@@ -80,7 +80,7 @@ pub(crate) enum Piece {
 }
 
 impl Piece {
-    /// Its length in the body.
+    /// The length in the body.
     fn length(&self) -> u64 {
         match self {
             Self::Text(text) => text.len() as u64,

@@ -1,4 +1,4 @@
-//! What `svc contacts import` reports. `ImportReport` takes each `ImportedRow` as it is done,
+//! The report of `svc contacts import`. `ImportReport` takes each `ImportedRow` as it is done,
 //! prints it at once or, in a table, only if people have to know of it, and keeps counts, so that a
 //! large file stays out of memory. `verdict` is the failure of the whole: an unknown row counts
 //! more than one that was not applied, and the hint says how the import is repeated.
@@ -35,7 +35,7 @@ pub struct ImportedRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Details")]
     error: Option<Box<Details>>,
-    /// What people have to know of the row.
+    /// The reason that people have to know.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub(super) why: Option<String>,

@@ -373,7 +373,7 @@ fn set(contact: &mut NewContact, key: &str, value: Value, field: &str) -> Result
     Ok(())
 }
 
-/// What rows say of the other rows of an address, by the hash of each address. Of the rows of an
+/// The rows of each address, by the hash of the address. Of the rows of an
 /// address, only the first valid one is imported. One that says that the person has opted out wins
 /// over it, wherever it is, and even if it is not imported itself.
 #[derive(Default)]
