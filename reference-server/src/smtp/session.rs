@@ -791,4 +791,16 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_postmaster_who_sends_is_an_address() {
+        for (line, expected) in [
+            ("MAIL FROM:<Postmaster>", Some("Postmaster")),
+            ("RCPT TO:<postmaster>", None),
+            ("MAIL FROM:<>", None),
+        ] {
+            let path = path(line.as_bytes());
+            assert_eq!(path.map(|path| &line[path]), expected, "{line}");
+        }
+    }
 }
