@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 pub use self::words::{About, compact};
-use self::words::{Kind, is_about_consent};
+use self::words::{Kind, has_word, is_about_consent};
 use super::records::Record;
 use crate::command_line::shell_quoted;
 use crate::context::Context;
@@ -24,6 +24,12 @@ pub const NOT_SAID: &str = "the row does not say whether the person is subscribe
 
 /// A column with more different values says something else of each person.
 const FEW: usize = 10;
+
+/// How many columns are looked at; within values, the names of more may be data.
+const MOST_COLUMNS: usize = 2_000;
+
+/// Yes, no, and one more such as `perhaps`: with more values, `no` is something else.
+const MOST_ANSWERS: usize = 3;
 
 /// How many values of a column are shown, and of how many columns what to say.
 const SHOWN: usize = 3;
@@ -65,8 +71,11 @@ struct Column {
     values: BTreeSet<String>,
     /// Whether a value is missing, `-` or 0.
     has_blank: bool,
-    has_yes_or_no: bool,
-    /// Whether a value is a word such as `unsubscribed`.
+    has_yes: bool,
+    has_no: bool,
+    /// Whether a value that means yes or no is longer than one letter, as sizes and initials are not.
+    has_word_for_yes_or_no: bool,
+    /// Whether a value has a word such as `unsubscribed`.
     has_word: bool,
     has_other_than_dates: bool,
     has_other_than_urls: bool,
@@ -84,8 +93,11 @@ impl Column {
             self.has_blank = true;
             return;
         }
-        self.has_yes_or_no |= matches!(kind, Kind::Yes | Kind::No) && !is_number;
-        self.has_word |= matches!(kind, Kind::Subscribed | Kind::OptedOut);
+        self.has_yes |= kind == Kind::Yes;
+        self.has_no |= kind == Kind::No;
+        self.has_word_for_yes_or_no |=
+            matches!(kind, Kind::Yes | Kind::No) && !is_number && !is_letter(&text);
+        self.has_word |= matches!(kind, Kind::Subscribed | Kind::OptedOut) || has_word(&text);
         self.has_other_than_dates |= kind != Kind::Date;
         self.has_other_than_urls |= !text.starts_with("http://") && !text.starts_with("https://");
         if self.values.len() <= FEW {
@@ -99,12 +111,27 @@ impl Column {
         if count == 0 {
             return false;
         }
+
         let kinds = count + usize::from(self.has_blank);
         // In a file of two people, two values may be anything.
         let is_sure = self.records > kinds || self.values.iter().all(|value| is_code(value));
         let divides = count <= 2 && kinds >= 2 && is_sure;
-        let has_yes_or_no = self.has_yes_or_no && count <= FEW;
+        // NO is a country as well, and S a size.
+        let has_yes_or_no = count <= MOST_ANSWERS && self.has_word_for_yes_or_no;
         divides || has_yes_or_no || self.has_word || (!self.has_other_than_dates && self.has_blank)
+    }
+
+    /// Whether its values say yes of some people and no of others, which no name of a column excuses.
+    fn is_yes_or_no(&self) -> bool {
+        let count = self.values.len();
+        let has_both = self.has_yes && (self.has_no || self.has_blank);
+        let is_no_or_nothing = self.has_no && self.has_blank && self.has_word_for_yes_or_no;
+        count <= MOST_ANSWERS && (has_both || is_no_or_nothing) && !self.is_initials()
+    }
+
+    /// Whether its values are several letters, which are no answers.
+    fn is_initials(&self) -> bool {
+        self.values.len() > 2 && self.values.iter().all(|value| is_letter(value))
     }
 
     /// Whether it has to be asked about.
@@ -114,6 +141,7 @@ impl Column {
                 let has_only_urls = !self.values.is_empty() && !self.has_other_than_urls;
                 !has_only_urls && (self.may_say_who() || is_about_consent(name))
             }
+            About::OfPerson => self.has_word || self.is_yes_or_no(),
             _ => !self.unknown.is_empty(),
         }
     }
@@ -132,7 +160,10 @@ impl OptOuts {
 
     /// Whether a column says who has opted out.
     pub fn reads(&self, column: &str) -> bool {
-        !matches!(self.about(column), About::Other | About::Ignored)
+        !matches!(
+            self.about(column),
+            About::Other | About::OfPerson | About::Ignored
+        )
     }
 
     /// Tells of the columns of a CSV file: in one about being subscribed, every row needs a value.
@@ -148,21 +179,44 @@ impl OptOuts {
         known.map_or_else(|| About::of(column), |known| known.about)
     }
 
+    /// The meaning of a key within a value: nothing, if the user says so of the whole value.
+    fn about_within(&self, name: &str, key: &str) -> About {
+        let dots = name.match_indices('.').map(|(at, _)| at);
+        let mut around = dots.filter_map(|at| self.columns.get(&name[..at]));
+        if around.any(|column| column.is_chosen && column.about == About::Ignored) {
+            return About::Ignored;
+        }
+
+        match About::of(key) {
+            // That of an order, for example.
+            About::Status if name != key => About::Other,
+            about => about,
+        }
+    }
+
     /// Judges a record, whose address is in this field. Any one column that opts out is enough.
     pub fn judge(&mut self, record: &Record, address: Option<usize>) -> Subscribed {
         let (mut yes, mut no, mut unclear) = (None, None, None);
         let mut is_blank = false;
         for Said { name, key, text } in said(record, address) {
-            let column = self.columns.entry(Arc::clone(&name));
-            let column = column.or_insert_with(|| Column {
-                about: About::of(&key),
-                ..Column::default()
-            });
+            if !self.columns.contains_key(&name) {
+                if self.columns.len() >= MOST_COLUMNS && name != key {
+                    continue;
+                }
+                let column = Column {
+                    about: self.about_within(&name, &key),
+                    ..Column::default()
+                };
+                self.columns.insert(Arc::clone(&name), column);
+            }
+            let Some(column) = self.columns.get_mut(&name) else {
+                continue;
+            };
             let (about, kind) = (column.about, Kind::of(&text));
             column.see(&text, kind);
             self.is_told |= about == About::Subscribed && text != NULL;
             match (about, kind) {
-                (About::Other | About::Ignored, _)
+                (About::Other | About::OfPerson | About::Ignored, _)
                 | (About::OptedOut, Kind::No | Kind::Subscribed) => {}
                 (_, Kind::Nothing) => is_blank |= about == About::Subscribed,
                 (_, Kind::OptedOut)
@@ -227,9 +281,9 @@ impl OptOuts {
     /// The option by which a column that opts out decides.
     pub fn keep(&self, column: &str) -> String {
         match self.about(column) {
-            About::Subscribed => format!("--opt-in {}", shell_quoted(column)),
-            About::Status => format!("--column {}", shell_quoted(&format!("{column}=status"))),
-            _ => format!("--opt-out {}", shell_quoted(column)),
+            About::Subscribed => format!("--opt-in{}", value_of_option(column)),
+            About::Status => format!("--column{}", value_of_option(&format!("{column}=status"))),
+            _ => format!("--opt-out{}", value_of_option(column)),
         }
     }
 
@@ -238,7 +292,7 @@ impl OptOuts {
     /// them.
     pub async fn ask(&self, context: &Context) -> Result<Vec<(String, About)>, Failure> {
         let open = self.columns.iter().filter(|(name, column)| {
-            let is_excluded = self.is_none_other && column.about == About::Other;
+            let is_excluded = self.is_none_other && !matches!(column.about, About::Status);
             column.is_open(name) && !is_excluded
         });
         let open = open.collect::<Vec<_>>();
@@ -250,7 +304,8 @@ impl OptOuts {
         let ways_out = open.iter().take(SHOWN);
         let ways_out = ways_out.map(|(name, column)| column.ways_out(name));
         let others = "--opt-out none if no column but those with documented names says it";
-        let ways_out = ways_out.chain([others.to_owned()]);
+        let has_others = open.iter().any(|(_, column)| column.about != About::Status);
+        let ways_out = ways_out.chain(has_others.then(|| others.to_owned()));
         let ways_out = ways_out.collect::<Vec<_>>().join("\n");
         let unclear = || {
             let failure = Failure::input(&problems).code("opt_outs_unclear");
@@ -308,18 +363,24 @@ impl Column {
 
     /// How the user says what it is about.
     fn ways_out(&self, name: &str) -> String {
-        let column = shell_quoted(name);
+        let column = value_of_option(name);
         match self.about {
             About::Status => format!(
-                "--ignore {column} if it says something else; if not, add a column `unsubscribed` with \
+                "--ignore{column} if it says something else; if not, add a column `unsubscribed` with \
                  yes or no"
             ),
             _ => format!(
-                "--opt-out {column} if yes means opted out, --opt-in {column} if it means subscribed, \
-                 --ignore {column} if it says something else"
+                "--opt-out{column} if yes means opted out, --opt-in{column} if it means subscribed, \
+                 --ignore{column} if it says something else"
             ),
         }
     }
+}
+
+/// The name of a column after an option, as it is typed.
+fn value_of_option(column: &str) -> String {
+    let between = if column.starts_with('-') { "=" } else { " " };
+    format!("{between}{}", shell_quoted(column))
 }
 
 fn some_of(values: &BTreeSet<String>) -> String {
@@ -329,63 +390,76 @@ fn some_of(values: &BTreeSet<String>) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a text is a letter, 1 or 2: what others write for yes and no.
+/// Whether a text is a letter that means yes or no, 1 or 2: what others write for yes and no.
 fn is_code(text: &str) -> bool {
-    let is_letter = text.chars().count() == 1 && text.chars().all(char::is_alphabetic);
-    is_letter
-        || text
-            .parse::<f64>()
-            .is_ok_and(|number| number == 1.0 || number == 2.0)
+    let is_answer = matches!(Kind::of(text), Kind::Yes | Kind::No);
+    let number = text.parse::<f64>();
+    (is_letter(text) && is_answer) || number.is_ok_and(|number| number == 1.0 || number == 2.0)
 }
 
-/// JSON without a value.
-const NULL: &str = "null";
+/// Whether a text is one letter.
+fn is_letter(text: &str) -> bool {
+    text.chars().count() == 1 && text.chars().all(char::is_alphabetic)
+}
 
-/// A value of a record, or one within an object in it. A column or key is judged by the last name.
+/// A value of a record, or one within an object or list in it.
 struct Said {
+    /// The names from the record to the value, such as `preferences.newsletter`.
     name: Arc<str>,
+    /// The last name, by which the value is judged.
     key: Arc<str>,
     text: String,
 }
 
 fn said(record: &Record, address: Option<usize>) -> Vec<Said> {
-    let text = |value: &Value| {
-        let text = value.as_str().map(str::to_owned);
-        text.unwrap_or_else(|| value.to_string())
-    };
     let mut all = Vec::with_capacity(record.fields.len());
     for (at, (name, value)) in record.fields.iter().enumerate() {
-        if Some(at) == address {
-            continue;
-        }
-        all.push(Said {
-            name: Arc::clone(name),
-            key: Arc::clone(name),
-            text: text(value),
-        });
-        for (key, value) in within(name, value) {
-            if matches!(About::of(&key), About::Subscribed | About::OptedOut) {
-                all.push(Said {
-                    name: format!("{name}.{key}").into(),
-                    key: key.into(),
-                    text: text(&value),
-                });
-            }
+        if Some(at) != address {
+            add_said(&mut all, name, name, value);
         }
     }
     all
 }
 
-/// The entries of an object. In CSV, metadata is a text with one, as an export writes it.
-fn within(name: &str, value: &Value) -> Map<String, Value> {
+/// Adds a value, or those within it. In CSV, metadata is a text with an object, as an export writes it.
+fn add_said(all: &mut Vec<Said>, name: &Arc<str>, key: &Arc<str>, value: &Value) {
     match value {
-        Value::Object(entries) => entries.clone(),
-        Value::String(text) if text.starts_with('{') && compact(name) == "metadata" => {
-            serde_json::from_str(text).unwrap_or_default()
+        Value::Object(entries) => add_entries(all, name, entries),
+        Value::Array(items) if !items.is_empty() => {
+            for item in items {
+                add_said(all, name, key, item);
+            }
         }
-        _ => Map::new(),
+        Value::String(text) if text.starts_with('{') => {
+            match serde_json::from_str::<Map<String, Value>>(text) {
+                Ok(entries) => add_entries(all, name, &entries),
+                Err(_) => all.push(Said::new(name, key, text.clone())),
+            }
+        }
+        Value::String(text) => all.push(Said::new(name, key, text.clone())),
+        value => all.push(Said::new(name, key, value.to_string())),
     }
 }
+
+fn add_entries(all: &mut Vec<Said>, name: &Arc<str>, entries: &Map<String, Value>) {
+    for (key, value) in entries {
+        let inner = Arc::from(format!("{name}.{key}"));
+        add_said(all, &inner, &Arc::from(key.as_str()), value);
+    }
+}
+
+impl Said {
+    fn new(name: &Arc<str>, key: &Arc<str>, text: String) -> Self {
+        Self {
+            name: Arc::clone(name),
+            key: Arc::clone(key),
+            text,
+        }
+    }
+}
+
+/// JSON without a value.
+const NULL: &str = "null";
 
 #[cfg(test)]
 mod tests {
@@ -404,6 +478,7 @@ mod tests {
                 number: 2,
                 fields: fields.collect(),
                 problem: None,
+                misplaced: None,
             };
             rule.judge(&record, None)
         };
@@ -504,6 +579,7 @@ mod tests {
                 number: 2,
                 fields: vec![("metadata".into(), metadata)],
                 problem: None,
+                misplaced: None,
             };
             let said = rule.judge(&record, None);
             assert_eq!(said, Subscribed::No("metadata.subscribed".into()));

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
 use super::file::{in_file, read_all};
@@ -29,6 +29,9 @@ pub struct Record {
     pub fields: Vec<(Arc<str>, Value)>,
     /// Why the record cannot be used.
     pub problem: Option<String>,
+    /// If values may be in the fields of others, as in a row with a comma too many: what is in no
+    /// field at all.
+    pub misplaced: Option<Vec<String>>,
 }
 
 /// The records of a file.
@@ -155,11 +158,13 @@ impl Format {
                         "line {line}: the row has {count} values, but the header has {expected}"
                     )
                 });
-                let values = values.into_iter().map(Value::String);
-                let fields = csv.columns.iter().cloned().zip(values).collect();
+                let mut values = values.into_iter();
+                let of_columns = values.by_ref().take(expected).map(Value::String);
+                let fields = csv.columns.iter().cloned().zip(of_columns).collect();
                 return Ok(Some(Record {
                     number: csv.rows,
                     fields,
+                    misplaced: problem.is_some().then(|| values.collect()),
                     problem,
                 }));
             },
@@ -211,7 +216,7 @@ const MISREAD: &str = "a control character, as if the file had been converted fr
 enum Item {
     #[serde(deserialize_with = "all_fields")]
     Object(Vec<(Arc<str>, Value)>),
-    Other(IgnoredAny),
+    Other(Value),
 }
 
 /// The fields of an object. Of a key that is given twice, both values are kept.
@@ -240,23 +245,28 @@ fn all_fields<'de, D: Deserializer<'de>>(
 }
 
 fn record(number: u64, item: Item) -> Record {
-    let Item::Object(fields) = item else {
-        let problem = Some("not a JSON object".to_owned());
-        return Record {
-            number,
-            fields: Vec::new(),
-            problem,
-        };
+    let fields = match item {
+        Item::Object(fields) => fields,
+        Item::Other(value) => {
+            return Record {
+                number,
+                fields: Vec::new(),
+                problem: Some("not a JSON object".to_owned()),
+                misplaced: Some(vec![value.to_string()]),
+            };
+        }
     };
     let mut seen = HashSet::new();
     let twice = fields.iter().find(|(key, _)| !seen.insert(key));
     let twice = twice.map(|(key, _)| format!("the key `{key}` is given twice"));
+    let misplaced = twice.is_some().then(Vec::new);
     let inexact = || fields.iter().find(|(_, value)| loses_digits(value));
     let problem = twice.or_else(|| Some(format!("`{}`: {LOSES_DIGITS}", inexact()?.0)));
     Record {
         number,
         fields,
         problem,
+        misplaced,
     }
 }
 

@@ -17,7 +17,7 @@ use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::columns::{ColumnOptions, names, placeholder};
-use crate::input::email::{check, hash, hash_of};
+use crate::input::email::{check, hash, hash_of, invisible_character};
 use crate::input::opt_outs::{NOT_SAID, OptOuts, Subscribed};
 use crate::input::people::{PeopleFile, Person};
 use crate::input::records::Record;
@@ -187,6 +187,7 @@ impl People {
             number,
             fields,
             problem: None,
+            misplaced: None,
         };
         self.add(
             Person {
@@ -214,16 +215,24 @@ impl People {
             problem,
             ..
         } = record;
-        match (&subscribed, hash_of(&address)) {
-            (Subscribed::No(_), _) => self.opted_out.extend(opted_out.iter().map(|it| hash(it))),
-            (Subscribed::Unclear(_), Some(hash)) => _ = self.unclear.entry(hash).or_insert(row),
-            _ => {}
+        let opted_out = opted_out.iter().map(|address| hash(address));
+        match &subscribed {
+            Subscribed::No(_) => self.opted_out.extend(opted_out),
+            Subscribed::Unclear(_) => {
+                for address in opted_out {
+                    self.unclear.entry(address).or_insert(row);
+                }
+            }
+            Subscribed::Yes | Subscribed::Unsaid => {}
         }
         let invalid = |problem| ("invalid".to_owned(), problem);
         let is_subscribed = subscribed == Subscribed::Yes;
         let left_out = match subscribed {
             Subscribed::No(column) => {
-                let why = format!("not subscribed, as `{column}` says");
+                let mut why = format!("not subscribed, as `{column}` says");
+                if let Some(invisible) = invisible_character(&address) {
+                    why = format!("{why}; {invisible}");
+                }
                 Some(("unsubscribed".to_owned(), why))
             }
             Subscribed::Unclear(why) => Some(invalid(problem.unwrap_or(why))),

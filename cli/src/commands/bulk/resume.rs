@@ -25,6 +25,7 @@ use crate::output_schema::of;
 use crate::prepared::{confirm, decided};
 use crate::settings::Key;
 use crate::stop::StopSignal;
+use crate::time_options;
 
 /// Continue a job
 ///
@@ -164,9 +165,14 @@ fn left(job: &StoredJob, again: &[RowStatus]) -> u64 {
 
 /// Asks whether emails whose time is over are sent now.
 pub async fn check_time(context: &Context, plan: &Plan) -> Result<(), Failure> {
-    let Some(at) = plan.scheduled_at().filter(|at| *at < chrono::Utc::now()) else {
+    let Some(at) = plan.scheduled_at() else {
         return Ok(());
     };
+    // By the clock that the service sends by, as `--at` is.
+    if at >= time_options::now(context).await? {
+        return Ok(());
+    }
+
     let at = context.out.local_time(&at.to_rfc3339());
     if !context.out.can_ask() {
         return Err(Failure::input(format!("the time of the job is over: {at}"))

@@ -38,8 +38,8 @@ use crate::dry_run;
 use crate::failure::{Failure, Kind};
 use crate::input::attach::Attach;
 use crate::input::columns::{ColumnOptions, DECLARED};
-use crate::input::email::{check, hash_of};
-use crate::input::people::PeopleFile;
+use crate::input::email::{check, hash};
+use crate::input::people::{PeopleFile, addresses};
 use crate::input::records::Records;
 use crate::output::{one_line, to_value};
 use crate::output_schema::of;
@@ -530,13 +530,17 @@ impl Send {
         let mut suppressed = HashSet::new();
         for path in &self.suppress {
             for address in list(context, "--suppress", path)? {
-                let hash = hash_of(&address).filter(|_| !address.contains('*'));
-                suppressed.insert(hash.ok_or_else(|| {
+                let refused = |why: &str| {
                     let shown = one_line(&address).chars().take(80).collect::<String>();
-                    let problem = format!("`{shown}` is not an address");
+                    let problem = format!("`{shown}` is not an address: {why}");
                     Failure::input(format!("--suppress: {}: {problem}", path.display()))
                         .hint("write one address per line, or name the column `email`")
-                })?);
+                };
+                if address.contains('*') {
+                    return Err(refused("it has a `*`"));
+                }
+                let readings = addresses(&address).map_err(refused)?;
+                suppressed.extend(readings.iter().map(|address| hash(address)));
             }
         }
         Ok(Selection {

@@ -165,6 +165,7 @@ fn parse(bytes: Vec<u8>, file: &Path) -> Result<Vec<Value>, Failure> {
         number,
         fields,
         problem,
+        ..
     }) = records.next()?
     {
         let fields = fields
