@@ -14,8 +14,10 @@ mod literals;
 pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(feature = "sqlx")]
+pub mod sqlx_postgres;
 mod value;
 
 pub use error::{Error, ErrorKind};
-pub use literals::{Borrowed, with_literals};
+pub use literals::{Borrowed, single, with_literals};
 pub use value::{Row, Value, read};

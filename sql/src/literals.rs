@@ -2,10 +2,16 @@
 //! one message, so they need one round trip, and nothing has a name that PgBouncer would have to
 //! know.
 
+use std::time::Duration;
+
 use crate::Value;
 
+/// How long the server may take for a statement of its own. It then says what the statement has
+/// waited for, before a client that waits longer gives it up.
+const STATEMENT: Duration = Duration::from_secs(4);
+
 /// The clock of the database. It does not stand still within a transaction, and an index can use it.
-const NOW: &str = "(extract(epoch FROM statement_timestamp()) * 1000)::bigint";
+const NOW: &str = "(date_part('epoch', statement_timestamp()) * 1000)::bigint";
 
 /// A statement with its parameters as literals.
 pub fn with_literals(statement: &str, parameters: &[Value]) -> String {
@@ -23,27 +29,50 @@ pub fn with_literals(statement: &str, parameters: &[Value]) -> String {
     text
 }
 
+/// A statement in a transaction of its own, with its parameters as literals.
+pub fn single(statement: &str, parameters: &[Value]) -> String {
+    let limit = STATEMENT.as_millis();
+    let statement = with_literals(statement, parameters);
+    format!(
+        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = {limit}; {statement}"
+    )
+}
+
 fn push_literal(text: &mut String, value: Option<&Value>) {
     match value {
         None | Some(Value::Null) => text.push_str("NULL::text"),
         Some(Value::Int(value)) => text.push_str(&format!("({value})::bigint")),
-        Some(Value::Bytes(bytes)) => push_bytes(text, bytes),
-        Some(Value::Text(value)) if is_plain(value) => text.push_str(&format!("'{value}'")),
+        Some(Value::Text(value)) if is_plain(value) => push_quoted(text, value),
         Some(Value::Text(value)) => {
             text.push_str("convert_from(");
-            push_bytes(text, value.as_bytes());
+            push_digits(text, value.as_bytes());
             text.push_str(", 'UTF8')");
         }
+        Some(Value::Bytes(bytes)) => match str::from_utf8(bytes) {
+            // Most bodies are JSON in ASCII, and half as long as their digits.
+            Ok(plain) if is_plain(plain) => {
+                text.push_str("convert_to(");
+                push_quoted(text, plain);
+                text.push_str(", 'UTF8')");
+            }
+            _ => push_digits(text, bytes),
+        },
     }
 }
 
-/// Whether a text is the same in every literal: no quote, no backslash, and ASCII only.
+/// Whether a text is the same in every encoding: ASCII that can be printed.
 fn is_plain(text: &str) -> bool {
-    text.bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b" .:,@/_-{}[]\"".contains(&byte))
+    text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
-fn push_bytes(text: &mut String, bytes: &[u8]) {
+/// A literal whose escapes are the same whatever the server is set to.
+fn push_quoted(text: &mut String, plain: &str) {
+    text.push_str("E'");
+    text.push_str(&plain.replace('\\', r"\\").replace('\'', "''"));
+    text.push('\'');
+}
+
+fn push_digits(text: &mut String, bytes: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     text.push_str("decode('");
     for byte in bytes {
@@ -98,16 +127,18 @@ mod tests {
     #[test]
     fn a_literal_says_what_its_parameter_says() {
         let parameters = [
-            Value::Text("it's \\ ü".to_owned()),
+            Value::Text(r"it's \ a".to_owned()),
+            Value::Text("ü".to_owned()),
             Value::Int(-1),
             Value::Null,
             Value::Bytes(vec![0, 255]),
-            Value::Text("email.sent".to_owned()),
+            Value::Bytes(br#"{"a":"\"'"}"#.to_vec()),
         ];
         assert_eq!(
-            with_literals("SELECT $1, $2, $3, $4, $5, $2", &parameters),
-            "SELECT convert_from(decode('69742773205c20c3bc', 'hex'), 'UTF8'), (-1)::bigint, \
-             NULL::text, decode('00ff', 'hex'), 'email.sent', (-1)::bigint"
+            with_literals("SELECT $1, $2, $3, $4, $5, $6, $3", &parameters),
+            r#"SELECT E'it''s \\ a', convert_from(decode('c3bc', 'hex'), 'UTF8'), (-1)::bigint, "#
+                .to_owned()
+                + r#"NULL::text, decode('00ff', 'hex'), convert_to(E'{"a":"\\"''"}', 'UTF8'), (-1)::bigint"#
         );
     }
 }

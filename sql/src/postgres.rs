@@ -1,11 +1,18 @@
 //! PostgreSQL with tokio-postgres, through a pool of deadpool-postgres: connections that are closed unless
-//! they are given back, and what the responses of the simple query protocol contain.
+//! they are given back, statements in a transaction of their own, and what the responses of the simple
+//! query protocol contain.
+
+use std::time::Duration;
 
 use deadpool_postgres::tokio_postgres::error::SqlState;
 use deadpool_postgres::tokio_postgres::{self, SimpleQueryMessage, SimpleQueryRow};
 use deadpool_postgres::{Object, Pool, PoolError};
+use tokio::time::timeout;
 
-use crate::{Borrowed, Error, ErrorKind, Row, Value};
+use crate::{Borrowed, Error, ErrorKind, Row, Value, single};
+
+/// After this time, no response will come: the network has lost the connection.
+const RESPONSE: Duration = Duration::from_millis(4500);
 
 /// A connection of the pool.
 ///
@@ -21,6 +28,30 @@ pub async fn acquire(pool: &Pool) -> Result<Borrowed<Object>, Error> {
     Ok(Borrowed::new(connection, |closed| {
         drop(Object::take(closed));
     }))
+}
+
+/// Runs one statement in a transaction of its own, in one round trip. For what the response contains,
+/// see [`rows`] and [`changed`].
+///
+/// # Errors
+///
+/// The error of PostgreSQL, or [`Unavailable`](ErrorKind::Unavailable) without a response: then the
+/// pool loses all its connections.
+pub async fn run(
+    pool: &Pool,
+    statement: &str,
+    parameters: &[Value],
+) -> Result<Vec<SimpleQueryMessage>, Error> {
+    let mut connection = acquire(pool).await?;
+    let text = single(statement, parameters);
+    let response = timeout(RESPONSE, connection.get().simple_query(&text)).await;
+    let messages = response.map_err(|elapsed| {
+        // What has lost this connection has lost those that wait in the pool, too.
+        pool.retain(|_, _| false);
+        Error::new(ErrorKind::Unavailable, elapsed)
+    })??;
+    connection.give_back();
+    Ok(messages)
 }
 
 /// The rows of a response.

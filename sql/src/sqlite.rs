@@ -96,6 +96,17 @@ impl Sqlite {
             .await?
     }
 
+    /// Runs one statement that returns nothing. Returns how many rows it has changed.
+    ///
+    /// # Errors
+    ///
+    /// The error of SQLite.
+    pub async fn execute(&self, statement: &str, parameters: Vec<Value>) -> Result<u64, Error> {
+        let statement = statement.to_owned();
+        self.call(move |connection, _| execute_each(connection, &statement, &[parameters]))
+            .await?
+    }
+
     /// Interrupts the statement that runs.
     pub fn interrupt(&self) {
         self.interrupt.interrupt();

@@ -35,13 +35,22 @@ pub trait Database: Clone + Send + Sync + 'static {
     #[doc(hidden)]
     fn create(&self) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Runs one statement in a transaction of its own. Its parameters are `$1`, `$2` and so on.
+    /// Runs one statement in a transaction of its own, in one round trip. Its parameters are `$1`, `$2`
+    /// and so on.
     #[doc(hidden)]
     fn query(
         &self,
         statement: &str,
         parameters: Vec<Value>,
     ) -> impl Future<Output = Result<Vec<Row>, Error>> + Send;
+
+    /// The same with a statement that returns no rows. Returns how many it has changed.
+    #[doc(hidden)]
+    fn execute(
+        &self,
+        statement: &str,
+        parameters: Vec<Value>,
+    ) -> impl Future<Output = Result<u64, Error>> + Send;
 }
 
 /// How long an operation of the inbox may take, with a new connection. A handler may take longer.

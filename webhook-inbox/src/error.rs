@@ -3,7 +3,6 @@
 //! `svc-sql`.
 
 use std::error::Error as StdError;
-use std::fmt;
 use std::time::Duration;
 
 /// An error of your own: of a handler.
@@ -24,9 +23,11 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 /// }
 /// # assert!(check(410).is_err());
 /// ```
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}")]
 pub struct Failed {
     again_in: Option<Duration>,
+    #[source]
     reason: BoxError,
 }
 
@@ -50,18 +51,6 @@ impl Failed {
 
     pub(crate) fn delay(&self) -> Option<Duration> {
         self.again_in
-    }
-}
-
-impl fmt::Display for Failed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.reason.fmt(f)
-    }
-}
-
-impl StdError for Failed {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.reason.source()
     }
 }
 

@@ -14,7 +14,6 @@ use tokio::sync::{Notify, RwLock, watch};
 use tokio::time::{sleep, timeout};
 use webhook_verify::Delivery;
 
-use crate::database::within;
 use crate::error::text_of;
 use crate::{Database, Error, ErrorKind, Worker, queue};
 
@@ -22,6 +21,7 @@ use crate::{Database, Error, ErrorKind, Worker, queue};
 ///
 /// Create one with `Inbox::new(pool)` for PostgreSQL, or with `Inbox::sqlite(path)`. Clones are
 /// cheap and share the connections.
+#[derive(Clone)]
 pub struct Inbox<D> {
     pub(crate) database: D,
     pub(crate) scope: Option<Arc<str>>,
@@ -167,10 +167,9 @@ impl<D: Database> Inbox<D> {
     /// The error of the database, or [`Unavailable`](ErrorKind::Unavailable) after 5 seconds. It
     /// is logged with its cause.
     pub async fn accept(&self, delivery: &Delivery) -> Result<Accepted, Error> {
-        let insert = self.insert();
-        let rows = within(self.database.query(&insert, self.entry(delivery))).await;
+        let stored = self.execute(&self.insert(), self.entry(delivery)).await;
         let tenant = self.scope.as_deref().or(delivery.tenant());
-        let rows = rows.inspect_err(|error| {
+        let stored = stored.inspect_err(|error| {
             let (event, id) = (delivery.event().as_str(), delivery.id());
             let cause = text_of(error);
             if error.needs_somebody() {
@@ -179,7 +178,7 @@ impl<D: Database> Inbox<D> {
                 tracing::warn!(tenant, event, id, cause, "a webhook was not stored");
             }
         })?;
-        let accepted = queue::accepted(&rows);
+        let accepted = queue::accepted(stored);
         if accepted == Accepted::New {
             let tenant = tenant.unwrap_or_default().to_owned();
             self.signals.news().tenants.insert(tenant);
@@ -257,17 +256,6 @@ impl<D: Database> Inbox<D> {
 
     pub(crate) fn entry(&self, delivery: &Delivery) -> Vec<Value> {
         queue::entry(delivery, self.scope.as_deref())
-    }
-}
-
-impl<D: Clone> Clone for Inbox<D> {
-    fn clone(&self) -> Self {
-        Self {
-            database: self.database.clone(),
-            scope: self.scope.clone(),
-            signals: self.signals.clone(),
-            notifies: self.notifies,
-        }
     }
 }
 

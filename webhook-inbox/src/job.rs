@@ -127,29 +127,6 @@ pub struct DeadLetter {
     pub failed_at: SystemTime,
 }
 
-impl DeadLetter {
-    /// What [`read`](Self::read) reads.
-    pub(crate) const COLUMNS: &str =
-        "id, attempts, received_at, ended_at, scope, event, key, error";
-
-    pub(crate) fn read(row: DeadLetterColumns) -> Self {
-        let (id, attempts, received_at, failed_at, scope, event, key, error) = row;
-        Self {
-            id,
-            scope,
-            event,
-            key,
-            attempts,
-            error,
-            received_at: time(received_at),
-            failed_at: time(failed_at),
-        }
-    }
-}
-
-/// [`DeadLetter::COLUMNS`].
-pub(crate) type DeadLetterColumns = (i64, u32, i64, i64, Option<String>, String, String, String);
-
 pub(crate) fn time(since_epoch: i64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(since_epoch.max(0) as u64)
 }

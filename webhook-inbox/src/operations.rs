@@ -4,7 +4,6 @@
 //! some rows may be changed already. Rows that another transaction has locked are passed over.
 //! Workers handle what is due again.
 
-use std::ops::{Bound, RangeBounds};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use svc_sql::{Value, params};
@@ -12,6 +11,7 @@ use tokio::time::sleep;
 use webhook_verify::Delivery;
 
 use crate::database::{Database, within};
+use crate::job::time;
 use crate::queue::COLUMNS;
 use crate::{DeadLetter, Error, Inbox, Job};
 
@@ -26,7 +26,7 @@ const SLICE: usize = 1000;
 ///
 /// async fn after_an_outage(inbox: &Inbox<Sqlite>) -> Result<(), Error> {
 ///     let hour_ago = SystemTime::now() - Duration::from_secs(3600);
-///     let bounced = Select::all().tenant("acme").event("email.bounced").received(hour_ago..);
+///     let bounced = Select::all().tenant("acme").event("email.bounced").received_since(hour_ago);
 ///     println!("{} are tried again now", inbox.retry_now(&bounced).await?);
 ///     Ok(())
 /// }
@@ -39,8 +39,8 @@ pub struct Select {
     first_id: i64,
     last_id: i64,
     /// In milliseconds since 1970.
-    from: i64,
-    to: i64,
+    since: i64,
+    before: i64,
 }
 
 impl Select {
@@ -51,8 +51,8 @@ impl Select {
             event: None,
             first_id: i64::MIN,
             last_id: i64::MAX,
-            from: i64::MIN,
-            to: i64::MAX,
+            since: i64::MIN,
+            before: i64::MAX,
         }
     }
 
@@ -68,17 +68,22 @@ impl Select {
         self
     }
 
-    /// Selects by number in the table: `7..=7` is one delivery.
-    pub fn ids(mut self, ids: impl RangeBounds<i64>) -> Self {
-        self.first_id = first(ids.start_bound());
-        self.last_id = last(ids.end_bound());
+    /// Selects one delivery by its number in the table.
+    pub fn id(mut self, id: i64) -> Self {
+        self.first_id = id;
+        self.last_id = id;
         self
     }
 
-    /// Selects by the time of acceptance, by the clock of the database.
-    pub fn received(mut self, times: impl RangeBounds<SystemTime>) -> Self {
-        self.from = first(times.start_bound().map(|time| millis_of(*time)).as_ref());
-        self.to = last(times.end_bound().map(|time| millis_of(*time)).as_ref());
+    /// Selects what was accepted then or later, by the clock of the database.
+    pub fn received_since(mut self, time: SystemTime) -> Self {
+        self.since = millis_of(time);
+        self
+    }
+
+    /// Selects what was accepted before, by the clock of the database.
+    pub fn received_before(mut self, time: SystemTime) -> Self {
+        self.before = millis_of(time);
         self
     }
 
@@ -87,30 +92,14 @@ impl Select {
         let parameters = params![
             self.first_id,
             self.last_id,
-            self.from,
-            self.to,
+            self.since,
+            self.before,
             self.tenant.as_deref(),
             self.event.as_deref(),
         ];
-        let condition = "id BETWEEN $1 AND $2 AND received_at BETWEEN $3 AND $4 \
+        let condition = "id BETWEEN $1 AND $2 AND received_at >= $3 AND received_at < $4 \
              AND ($5 IS NULL OR coalesce(scope, '') = $5) AND ($6 IS NULL OR event = $6)";
         (condition, parameters)
-    }
-}
-
-fn first(bound: Bound<&i64>) -> i64 {
-    match bound {
-        Bound::Included(value) => *value,
-        Bound::Excluded(value) => value.saturating_add(1),
-        Bound::Unbounded => i64::MIN,
-    }
-}
-
-fn last(bound: Bound<&i64>) -> i64 {
-    match bound {
-        Bound::Included(value) => *value,
-        Bound::Excluded(value) => value.saturating_sub(1),
-        Bound::Unbounded => i64::MAX,
     }
 }
 
@@ -142,7 +131,7 @@ impl<D: Database> Inbox<D> {
     /// The error of the database.
     pub async fn until_idle(&self) -> Result<(), Error> {
         let pending = "SELECT id FROM webhook_inbox WHERE status = 'pending' LIMIT 1";
-        while self.run(pending, params![]).await? > 0 {
+        while !self.query::<(i64,)>(pending, params![]).await?.is_empty() {
             sleep(Duration::from_millis(10)).await;
         }
         Ok(())
@@ -175,14 +164,22 @@ impl<D: Database> Inbox<D> {
     ///
     /// The error of the database.
     pub async fn dead_letters(&self, after: i64, limit: u32) -> Result<Vec<DeadLetter>, Error> {
-        let columns = DeadLetter::COLUMNS;
-        let list = format!(
-            "SELECT {columns} FROM webhook_inbox \
-             WHERE status = 'dead' AND id > $1 ORDER BY id LIMIT $2"
+        let list = "SELECT id, scope, event, key, attempts, error, received_at, ended_at FROM webhook_inbox \
+             WHERE status = 'dead' AND id > $1 ORDER BY id LIMIT $2";
+        let rows = self.query(list, params![after, u64::from(limit)]).await?;
+        let letters = rows.into_iter().map(
+            |(id, scope, event, key, attempts, error, received_at, ended_at)| DeadLetter {
+                id,
+                scope,
+                event,
+                key,
+                attempts,
+                error,
+                received_at: time(received_at),
+                failed_at: time(ended_at),
+            },
         );
-        let limit = u64::from(limit);
-        let rows = self.query(&list, params![after, limit]).await?;
-        Ok(rows.into_iter().map(DeadLetter::read).collect())
+        Ok(letters.collect())
     }
 
     /// Reads a stored delivery by its number in the table. `None` if there is none, or if it was
@@ -263,7 +260,7 @@ impl<D: Database> Inbox<D> {
     /// The error of the database.
     pub async fn pause(&self, tenant: &str) -> Result<(), Error> {
         let pause = "INSERT INTO webhook_inbox_paused (scope) VALUES ($1) ON CONFLICT DO NOTHING";
-        self.run(pause, params![tenant]).await.map(drop)
+        self.execute(pause, params![tenant]).await.map(drop)
     }
 
     /// Ends a [`pause`](Self::pause).
@@ -273,7 +270,7 @@ impl<D: Database> Inbox<D> {
     /// The error of the database.
     pub async fn resume(&self, tenant: &str) -> Result<(), Error> {
         let resume = "DELETE FROM webhook_inbox_paused WHERE scope = $1";
-        self.run(resume, params![tenant]).await.map(drop)
+        self.execute(resume, params![tenant]).await.map(drop)
     }
 
     /// Changes the selected rows in slices. Returns how many.

@@ -8,16 +8,15 @@ use deadpool_postgres::tokio_postgres;
 use deadpool_postgres::tokio_postgres::error::SqlState;
 use deadpool_postgres::{GenericClient, Pool, Transaction};
 use futures_util::future::join;
-use svc_sql::postgres::{acquire, rows};
+use svc_sql::postgres::{acquire, changed, rows, run};
 use svc_sql::{Row, Value, with_literals};
-use tokio::time::timeout;
 use webhook_verify::Delivery;
 
 use crate::database::within;
 use crate::queue::accepted;
-use crate::simple_query::{self, CLAIM_LOST, COMMIT, CREATE, RESPONSE};
+use crate::simple_query::{self, CLAIM_LOST, COMMIT, CREATE};
 use crate::worker::Failure;
-use crate::{Accepted, BoxError, Database, Error, ErrorKind, Inbox, Isolation, Job, Worker};
+use crate::{Accepted, BoxError, Database, Error, Inbox, Isolation, Job, Worker};
 
 impl Inbox<Pool> {
     /// Stores a verified delivery in your own transaction, unless it is stored already.
@@ -58,7 +57,7 @@ impl Inbox<Pool> {
         delivery: &Delivery,
     ) -> Result<Accepted, Error> {
         let insert = with_literals(&self.insert(), &self.entry(delivery));
-        Ok(accepted(&rows(&tx.simple_query(&insert).await?)))
+        Ok(accepted(changed(&tx.simple_query(&insert).await?)))
     }
 }
 
@@ -211,16 +210,14 @@ impl Database for Pool {
     }
 
     async fn query(&self, statement: &str, parameters: Vec<Value>) -> Result<Vec<Row>, Error> {
-        let mut connection = acquire(self).await?;
-        let text = simple_query::single(statement, &parameters);
-        let response = timeout(RESPONSE, connection.get().simple_query(&text)).await;
-        let messages = response.map_err(|elapsed| {
-            // What has lost this connection has lost those that wait in the pool, too.
-            self.retain(|_, _| false);
-            Error::new(ErrorKind::Unavailable, elapsed)
-        })?;
-        let rows = rows(&messages?);
-        connection.give_back();
-        Ok(rows)
+        run(self, statement, &parameters)
+            .await
+            .map(|messages| rows(&messages))
+    }
+
+    async fn execute(&self, statement: &str, parameters: Vec<Value>) -> Result<u64, Error> {
+        run(self, statement, &parameters)
+            .await
+            .map(|messages| changed(&messages))
     }
 }

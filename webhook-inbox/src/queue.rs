@@ -3,10 +3,11 @@
 //! `fail` change a row only if its token is still the newest. `worker.rs` decides when each of them
 //! runs.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::de::{DeserializeOwned, IgnoredAny};
-use svc_sql::{Row, Value, params, read};
+use serde::de::DeserializeOwned;
+use svc_sql::{Value, params, read};
 use webhook_verify::Delivery;
 
 use crate::database::{Database, within};
@@ -17,6 +18,10 @@ const VERSION: i64 = 2;
 
 /// Ends the claim of a delivery, with the parameters of `claim_of`.
 pub(crate) const FINISH: &str = include_str!("sql/finish.sql");
+
+/// Where a delivery waits: 0 if it was never tried, 1 if it is tried again, and 2 if it is tried alone,
+/// because its worker has vanished. An index begins with it.
+const PLACE: &str = "CASE WHEN crashes > 0 THEN 2 WHEN delay > 0 THEN 1 ELSE 0 END";
 
 /// The columns that `Job::read` reads.
 pub(crate) const COLUMNS: &str =
@@ -29,8 +34,9 @@ pub(crate) fn insert(notifies: bool) -> String {
     if !notifies {
         return insert.to_owned();
     }
-    let notify = "SELECT id, pg_notify('webhook_inbox', '') IS NULL FROM stored";
-    format!("WITH stored AS ({insert}) {notify}")
+    format!(
+        "WITH stored AS ({insert} RETURNING id) SELECT pg_notify('webhook_inbox', '') FROM stored"
+    )
 }
 
 /// The parameters with which `insert` stores a delivery.
@@ -48,11 +54,11 @@ pub(crate) fn entry(delivery: &Delivery, scope: Option<&str>) -> Vec<Value> {
     ]
 }
 
-pub(crate) fn accepted(rows: &[Row]) -> Accepted {
-    if rows.is_empty() {
-        Accepted::Duplicate
-    } else {
-        Accepted::New
+/// The meaning of so many rows that `insert` has stored.
+pub(crate) fn accepted(stored: u64) -> Accepted {
+    match stored {
+        0 => Accepted::Duplicate,
+        _ => Accepted::New,
     }
 }
 
@@ -67,6 +73,8 @@ pub(crate) fn claim_of(job: &Job, keep_bodies: bool) -> Vec<Value> {
 pub(crate) struct Turn {
     /// Empty for deliveries without a scope.
     pub(crate) tenant: String,
+    /// Whether retries may be due.
+    pub(crate) retries: bool,
     /// Where the claims have come to: what is before was claimed, but for a few that `survey`
     /// finds. So a claim does not pass over the dead versions of rows that were claimed before.
     pub(crate) after: Position,
@@ -83,7 +91,8 @@ pub(crate) struct Position {
 /// The deliveries that wait in the table.
 #[derive(Default)]
 pub(crate) struct Survey {
-    pub(crate) tenants: Vec<String>,
+    /// The tenants whose deliveries are due, and whether there are retries among them.
+    pub(crate) tenants: BTreeMap<String, bool>,
     pub(crate) paused: Vec<String>,
     /// Whether a delivery is due that is tried alone.
     pub(crate) alone: bool,
@@ -100,13 +109,13 @@ impl<D: Database> Inbox<D> {
         rows.into_iter().map(read).collect()
     }
 
-    /// Runs a statement, and returns how many rows it has returned.
-    pub(crate) async fn run(
+    /// Runs a statement, and returns how many rows it has changed.
+    pub(crate) async fn execute(
         &self,
         statement: &str,
         parameters: Vec<Value>,
-    ) -> Result<usize, Error> {
-        Ok(self.query::<IgnoredAny>(statement, parameters).await?.len())
+    ) -> Result<u64, Error> {
+        within(self.database.execute(statement, parameters)).await
     }
 
     /// Whether the tables exist and can be used.
@@ -122,12 +131,13 @@ impl<D: Database> Inbox<D> {
     }
 
     pub(crate) async fn survey(&self) -> Result<Survey, Error> {
-        let survey = include_str!("sql/survey.sql");
+        let survey = include_str!("sql/survey.sql").replace("{place}", PLACE);
         let mut found = Survey::default();
-        let rows: Vec<(String, String)> = self.query(survey, params![]).await?;
+        let rows: Vec<(String, String)> = self.query(&survey, params![]).await?;
         for (what, tenant) in rows {
             match what.as_str() {
-                "due" => found.tenants.push(tenant),
+                "fresh" => _ = found.tenants.entry(tenant).or_default(),
+                "retries" => _ = found.tenants.insert(tenant, true),
                 "paused" => found.paused.push(tenant),
                 _ => found.alone = true,
             }
@@ -147,7 +157,14 @@ impl<D: Database> Inbox<D> {
         let mut parts = Vec::new();
         for turn in turns {
             parameters.push(Value::from(&turn.tenant));
-            let part = include_str!("sql/turn.sql")
+            let fresh = include_str!("sql/fresh.sql");
+            let retries = include_str!("sql/retries.sql");
+            let part = if turn.retries {
+                format!("SELECT id FROM ({retries} UNION ALL {fresh} LIMIT {{quota}}) turn")
+            } else {
+                fresh.to_owned()
+            };
+            let part = part
                 .replace("{tenant}", &format!("${}", parameters.len()))
                 .replace("{due_at}", &turn.after.due_at.to_string())
                 .replace("{id}", &turn.after.id.to_string())
@@ -173,6 +190,7 @@ impl<D: Database> Inbox<D> {
     async fn claim_rows(&self, ids: &str, parameters: Vec<Value>) -> Result<Vec<Job>, Error> {
         let claim = include_str!("sql/claim.sql")
             .replace("{ids}", ids)
+            .replace("{place}", PLACE)
             .replace("{columns}", COLUMNS);
         let rows = within(self.database.query(&claim, parameters)).await?;
         let jobs = rows.into_iter().filter_map(|row| {
@@ -202,13 +220,16 @@ impl<D: Database> Inbox<D> {
         };
         let (delay, uncounted) = (retry_in.unwrap_or_default(), i64::from(!counts));
         let parameters = params![job.id, job.token, status, delay, error, uncounted];
-        Ok(self.run(include_str!("sql/fail.sql"), parameters).await? > 0)
+        Ok(self
+            .execute(include_str!("sql/fail.sql"), parameters)
+            .await?
+            > 0)
     }
 
     /// Gives back what a worker holds, and that has ended; what a transaction still holds follows
     /// when that has ended. Returns whether that is all.
     pub(crate) async fn leave(&self, owner: i64) -> Result<bool, Error> {
-        self.release(owner, &[]).await?;
+        self.release(owner, [].iter()).await?;
         self.remove_worker(owner).await?;
         let held = include_str!("sql/held.sql");
         let held: Vec<(u64,)> = self.query(held, params![owner]).await?;
@@ -216,20 +237,24 @@ impl<D: Database> Inbox<D> {
     }
 
     /// Gives back what a worker holds, but for these deliveries.
-    pub(crate) async fn release(&self, owner: i64, except: &[i64]) -> Result<(), Error> {
+    pub(crate) async fn release(
+        &self,
+        owner: i64,
+        except: impl Iterator<Item = &i64>,
+    ) -> Result<(), Error> {
         // No row has the id 0, and a list must not be empty.
         let mut held = "0".to_owned();
         for id in except {
             held.push_str(&format!(", {id}"));
         }
         let release = include_str!("sql/release.sql").replace("{held}", &held);
-        self.run(&release, params![owner]).await?;
+        self.execute(&release, params![owner]).await?;
         Ok(())
     }
 
     /// Removes a worker, if it holds nothing.
     pub(crate) async fn remove_worker(&self, owner: i64) -> Result<(), Error> {
-        self.run(include_str!("sql/leave.sql"), params![owner])
+        self.execute(include_str!("sql/leave.sql"), params![owner])
             .await?;
         Ok(())
     }
@@ -245,6 +270,6 @@ impl<D: Database> Inbox<D> {
     /// Deletes some of the deliveries that were handled longer ago than `retention`. Returns whether there may be more.
     pub(crate) async fn purge(&self, retention: Duration) -> Result<bool, Error> {
         let purge = include_str!("sql/purge.sql");
-        Ok(self.run(purge, params![retention]).await? > 0)
+        Ok(self.execute(purge, params![retention]).await? > 0)
     }
 }

@@ -17,11 +17,10 @@ CREATE TABLE IF NOT EXISTS webhook_inbox (
     crashes     INTEGER NOT NULL DEFAULT 0,  -- how many of its workers have vanished
     delay       INTEGER NOT NULL DEFAULT 0   -- how long before due_at that was set
 ) STRICT;
-CREATE INDEX IF NOT EXISTS webhook_inbox_waiting ON webhook_inbox (coalesce(scope, ''), due_at, id)
-    WHERE status = 'pending' AND owner IS NULL AND crashes = 0;
-CREATE INDEX IF NOT EXISTS webhook_inbox_retries ON webhook_inbox (coalesce(scope, ''), due_at, id)
-    WHERE status = 'pending' AND owner IS NULL AND crashes = 0 AND delay > 0;
-CREATE INDEX IF NOT EXISTS webhook_inbox_alone ON webhook_inbox (due_at) WHERE status = 'pending' AND owner IS NULL AND crashes > 0;
+-- First what was never tried, then retries, then what is tried alone because its worker has vanished.
+CREATE INDEX IF NOT EXISTS webhook_inbox_waits ON webhook_inbox (
+    (CASE WHEN crashes > 0 THEN 2 WHEN delay > 0 THEN 1 ELSE 0 END), coalesce(scope, ''), due_at, id
+) WHERE status = 'pending' AND owner IS NULL;
 CREATE INDEX IF NOT EXISTS webhook_inbox_owner ON webhook_inbox (owner) WHERE owner IS NOT NULL;
 CREATE INDEX IF NOT EXISTS webhook_inbox_ended ON webhook_inbox (status, ended_at) WHERE status <> 'pending';
 CREATE INDEX IF NOT EXISTS webhook_inbox_scope ON webhook_inbox (scope) WHERE scope IS NOT NULL;

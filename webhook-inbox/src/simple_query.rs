@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use svc_sql::{Value, with_literals};
+use svc_sql::with_literals;
 
 use crate::queue::{FINISH, claim_of};
 use crate::worker::Failure;
@@ -62,29 +62,12 @@ pub(crate) fn begin(
     format!(
         "{isolation}SET LOCAL statement_timeout = {limit}; \
          SET LOCAL idle_in_transaction_session_timeout = {limit}; \
-         WITH ended AS ({finish}) SELECT 1 / count(*) FROM ended"
+         WITH ended AS ({finish} RETURNING id) SELECT 1 / count(*) FROM ended"
     )
 }
 
 /// The code of a division by zero, which `begin` provokes.
 pub(crate) const CLAIM_LOST: &str = "22012";
-
-/// How long the server may take for a statement of the inbox. It then says what the statement has
-/// waited for, before the inbox gives it up.
-const STATEMENT: Duration = Duration::from_secs(4);
-
-/// After this time, no response will come: the network has lost the connection.
-#[cfg(feature = "postgres")]
-pub(crate) const RESPONSE: Duration = Duration::from_millis(4500);
-
-/// A statement in a transaction of its own, with its parameters as literals.
-pub(crate) fn single(statement: &str, parameters: &[Value]) -> String {
-    let limit = STATEMENT.as_millis();
-    let statement = with_literals(statement, parameters);
-    format!(
-        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = {limit}; {statement}"
-    )
-}
 
 /// The meaning of a `COMMIT` that fails.
 pub(crate) fn commit_failed(code: Option<&str>, error: Error) -> Failure {

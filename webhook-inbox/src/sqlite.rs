@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
-use svc_sql::sqlite::{Sqlite, query};
+use svc_sql::sqlite::{Sqlite, execute_each};
 use svc_sql::{Row, Value};
 use webhook_verify::Delivery;
 
@@ -66,7 +66,7 @@ impl Inbox<Sqlite> {
         connection: &Connection,
         delivery: &Delivery,
     ) -> Result<Accepted, Error> {
-        query(connection, &self.insert(), &self.entry(delivery)).map(|rows| accepted(&rows))
+        execute_each(connection, &self.insert(), &[self.entry(delivery)]).map(accepted)
     }
 }
 
@@ -172,7 +172,7 @@ async fn transaction(
     let commit = move |connection: &mut Connection, given_up: &dyn Fn() -> bool| {
         let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
         let tx = begun.map_err(Error::from)?;
-        if query(&tx, FINISH, &claim)?.is_empty() {
+        if execute_each(&tx, FINISH, &[claim])? == 0 {
             return Err(Failure::ClaimLost);
         }
         running.store(true, Ordering::SeqCst);
@@ -229,5 +229,9 @@ impl Database for Sqlite {
 
     async fn query(&self, statement: &str, parameters: Vec<Value>) -> Result<Vec<Row>, Error> {
         self.query(statement, parameters).await
+    }
+
+    async fn execute(&self, statement: &str, parameters: Vec<Value>) -> Result<u64, Error> {
+        self.execute(statement, parameters).await
     }
 }

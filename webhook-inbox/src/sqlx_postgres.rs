@@ -4,23 +4,16 @@
 //! connection is given back only after success; otherwise it is closed. The texts of the statements
 //! are made in `simple_query.rs`, which `postgres.rs` shares.
 
-use std::borrow::Cow;
-
-use sqlx::error::DatabaseError;
-use sqlx::pool::PoolConnection;
-use sqlx::postgres::PgRow;
-use sqlx::{
-    Connection as _, Executor as _, PgConnection, PgPool, Postgres, QueryBuilder, Row as _,
-    Transaction, ValueRef as _,
-};
-use svc_sql::{Borrowed, Row, Value, with_literals};
+use sqlx::{Connection as _, PgConnection, PgPool, Postgres, QueryBuilder, Transaction};
+use svc_sql::sqlx_postgres::{self, acquire, code, run};
+use svc_sql::{Row, Value, with_literals};
 use webhook_verify::Delivery;
 
 use crate::database::within;
 use crate::queue::accepted;
 use crate::simple_query::{self, CLAIM_LOST, COMMIT, CREATE};
 use crate::worker::Failure;
-use crate::{Accepted, BoxError, Database, Error, ErrorKind, Inbox, Isolation, Job, Worker};
+use crate::{Accepted, BoxError, Database, Error, Inbox, Isolation, Job, Worker};
 
 impl Inbox<PgPool> {
     /// Stores a verified delivery in your own transaction, unless it is stored already.
@@ -60,8 +53,7 @@ impl Inbox<PgPool> {
         delivery: &Delivery,
     ) -> Result<Accepted, Error> {
         let insert = with_literals(&self.insert(), &self.entry(delivery));
-        let rows = rows(tx, insert).await.map_err(error_of)?;
-        Ok(accepted(&rows))
+        Ok(accepted(run(tx, insert).await?))
     }
 }
 
@@ -181,14 +173,14 @@ async fn transaction(
         .await?
         .map_err(|error| match code(&error).as_deref() {
             Some(CLAIM_LOST) => Failure::ClaimLost,
-            _ => error_of(error).into(),
+            _ => Error::from(error).into(),
         })?;
     write(&mut tx).await?;
     // If it has blocked its thread, its time limit and the stop of the worker come first.
     tokio::task::yield_now().await;
-    let committed = (&mut *tx).execute(sqlx::raw_sql(COMMIT)).await;
+    let committed = run(&mut tx, COMMIT.to_owned()).await;
     committed
-        .map_err(|error| simple_query::commit_failed(code(&error).as_deref(), error_of(error)))?;
+        .map_err(|error| simple_query::commit_failed(code(&error).as_deref(), error.into()))?;
     // Ends the empty transaction that `COMMIT` has begun.
     drop(tx);
     connection.give_back();
@@ -205,56 +197,16 @@ impl Database for PgPool {
 
     async fn create(&self) -> Result<(), Error> {
         let mut connection = acquire(self).await?;
-        let created = connection.get().execute(sqlx::raw_sql(CREATE)).await;
-        created.map_err(error_of)?;
+        run(connection.get(), CREATE.to_owned()).await?;
         connection.give_back();
         Ok(())
     }
 
     async fn query(&self, statement: &str, parameters: Vec<Value>) -> Result<Vec<Row>, Error> {
-        let mut connection = acquire(self).await?;
-        let text = simple_query::single(statement, &parameters);
-        let rows = rows(connection.get(), text).await.map_err(error_of)?;
-        connection.give_back();
-        Ok(rows)
+        sqlx_postgres::query(self, statement, &parameters).await
     }
-}
 
-async fn acquire(pool: &PgPool) -> Result<Borrowed<PoolConnection<Postgres>>, Error> {
-    let connection = pool.acquire().await.map_err(error_of)?;
-    Ok(Borrowed::new(connection, |closed| drop(closed.detach())))
-}
-
-/// A `QueryBuilder` makes, in each version of sqlx, of a text what the version accepts as a
-/// statement.
-async fn rows(connection: &mut PgConnection, text: String) -> Result<Vec<Row>, sqlx::Error> {
-    let text = QueryBuilder::<Postgres>::new(text);
-    let rows = connection.fetch_all(sqlx::raw_sql(text.sql())).await?;
-    rows.iter().map(row_of).collect()
-}
-
-fn row_of(row: &PgRow) -> Result<Row, sqlx::Error> {
-    let value = |column| {
-        let value = row.try_get_raw(column)?;
-        if value.is_null() {
-            return Ok(Value::Null);
-        }
-        let text = value.as_str().map_err(sqlx::Error::Decode)?;
-        Ok(Value::Text(text.to_owned()))
-    };
-    (0..row.len()).map(value).collect()
-}
-
-fn code(error: &sqlx::Error) -> Option<String> {
-    let code = error
-        .as_database_error()
-        .and_then(<dyn DatabaseError>::code);
-    code.map(Cow::into_owned)
-}
-
-fn error_of(error: sqlx::Error) -> Error {
-    match error {
-        sqlx::Error::PoolTimedOut => Error::new(ErrorKind::NoConnection, error),
-        _ => Error::postgres(code(&error).as_deref(), error),
+    async fn execute(&self, statement: &str, parameters: Vec<Value>) -> Result<u64, Error> {
+        sqlx_postgres::execute(self, statement, &parameters).await
     }
 }

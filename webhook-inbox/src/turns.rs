@@ -15,9 +15,9 @@ pub(crate) struct Turns {
     paused: Vec<String>,
     /// The tenant that was asked last.
     last: String,
-    /// How many deliveries of a tenant are being handled.
-    running: HashMap<String, usize>,
-    /// How many may be.
+    /// The deliveries that are being handled, and their tenants.
+    pub(crate) held: HashMap<i64, String>,
+    /// How many may be of one tenant.
     limit: usize,
 }
 
@@ -27,18 +27,20 @@ impl Turns {
             ready: VecDeque::new(),
             paused: Vec::new(),
             last: String::new(),
-            running: HashMap::new(),
+            held: HashMap::new(),
             limit,
         }
     }
 
     /// Begins again with what waits in the table: after the tenant that was asked last.
     pub(crate) fn restart(&mut self, survey: Survey) {
-        let mut tenants = survey.tenants;
-        tenants.sort();
-        let next = tenants.partition_point(|tenant| *tenant <= self.last);
-        tenants.rotate_left(next);
-        self.ready = tenants.into_iter().map(new_turn).collect();
+        let turns = survey.tenants.into_iter();
+        let mut turns: Vec<Turn> = turns
+            .map(|(tenant, retries)| new_turn(tenant, retries))
+            .collect();
+        let next = turns.partition_point(|turn| turn.tenant <= self.last);
+        turns.rotate_left(next);
+        self.ready = turns.into();
         self.paused = survey.paused;
     }
 
@@ -47,7 +49,7 @@ impl Turns {
         for tenant in news.tenants {
             let is_known = self.ready.iter().any(|turn| turn.tenant == tenant);
             if !is_known && !self.paused.contains(&tenant) {
-                self.ready.push_back(new_turn(tenant));
+                self.ready.push_back(new_turn(tenant, false));
             }
         }
     }
@@ -70,10 +72,6 @@ impl Turns {
 
     /// Notes what was claimed. Who was asked goes to the end, or leaves if nothing more is due.
     pub(crate) fn claimed(&mut self, asked: &[Turn], jobs: &[Job], free: usize) {
-        for job in jobs {
-            let tenant = job.scope().unwrap_or_default().to_owned();
-            *self.running.entry(tenant).or_default() += 1;
-        }
         for turn in asked {
             let is_asked = |other: &Turn| other.tenant == turn.tenant;
             let Some(at) = self.ready.iter().position(is_asked) else {
@@ -87,30 +85,28 @@ impl Turns {
             let count = given.clone().count();
             let last = given.filter_map(Job::position).max();
             turn.after = last.unwrap_or_default().max(turn.after);
-            if count >= turn.quota || jobs.len() >= free {
+            // Retries take half of a turn.
+            let full = if turn.retries {
+                turn.quota.div_ceil(2)
+            } else {
+                turn.quota
+            };
+            if count >= full || jobs.len() >= free {
                 self.ready.push_back(turn);
             }
         }
     }
 
-    pub(crate) fn ended(&mut self, tenant: &str) {
-        if let Some(count) = self.running.get_mut(tenant) {
-            *count -= 1;
-            if *count == 0 {
-                self.running.remove(tenant);
-            }
-        }
-    }
-
     fn allowance(&self, turn: &Turn) -> usize {
-        let running = self.running.get(&turn.tenant).copied().unwrap_or(0);
-        self.limit.saturating_sub(running)
+        let held = self.held.values().filter(|tenant| **tenant == turn.tenant);
+        self.limit.saturating_sub(held.count())
     }
 }
 
-fn new_turn(tenant: String) -> Turn {
+fn new_turn(tenant: String, retries: bool) -> Turn {
     Turn {
         tenant,
+        retries,
         after: Position::default(),
         quota: 0,
     }

@@ -276,7 +276,8 @@ impl<D: Database> Worker<D> {
                         looks.ended(ended);
                     }
                     for job in claimed.jobs {
-                        looks.held.push(job.id);
+                        let tenant = job.scope().unwrap_or_default().to_owned();
+                        looks.turns.held.insert(job.id, tenant);
                         running.push(self.process(job, attempt, lost.clone(), claimed.guard.clone()));
                     }
                 }
@@ -335,7 +336,8 @@ impl<D: Database> Worker<D> {
         let signals = &self.inbox.signals;
         let now = Instant::now();
         if now >= looks.release_at {
-            self.inbox.release(owner, &looks.held).await?;
+            let held = looks.turns.held.keys();
+            self.inbox.release(owner, held).await?;
             looks.release_at = now + self.lease / 3;
         }
         let news = std::mem::take(&mut *signals.news());
@@ -347,7 +349,7 @@ impl<D: Database> Worker<D> {
             looks.survey_at = now + self.poll_interval;
         }
         looks.turns.add(news);
-        if looks.wants_alone && looks.held.is_empty() {
+        if looks.wants_alone && looks.turns.held.is_empty() {
             return self.claim_alone(owner, looks).await;
         }
         let turns = looks.turns.next(free);
@@ -428,7 +430,6 @@ impl<D: Database> Worker<D> {
         drop(guard);
         Ended {
             id: job.id,
-            tenant,
             next: retry_in,
         }
     }
@@ -522,8 +523,6 @@ struct Looks {
     turns: Turns,
     /// Whether a delivery is due that is tried alone.
     wants_alone: bool,
-    /// The deliveries that are being handled.
-    held: Vec<i64>,
     surveyed: Instant,
     survey_at: Instant,
     /// When what is held without being handled is given back: a claim whose answer was lost, or a
@@ -539,7 +538,6 @@ impl Looks {
             at: now,
             turns: Turns::new(worker.tenant_limit),
             wants_alone: false,
-            held: Vec::new(),
             surveyed: now,
             survey_at: now,
             release_at: now + worker.lease / 3,
@@ -548,8 +546,7 @@ impl Looks {
     }
 
     fn ended(&mut self, ended: &Ended) {
-        self.held.retain(|id| *id != ended.id);
-        self.turns.ended(&ended.tenant);
+        self.turns.held.remove(&ended.id);
         let now = Instant::now();
         if let Next::RetryIn(delay) = ended.next
             && let Some(due) = now.checked_add(delay)
@@ -574,7 +571,6 @@ struct Claimed {
 
 struct Ended {
     id: i64,
-    tenant: String,
     next: Next,
 }
 
@@ -622,13 +618,15 @@ async fn keep_alive<D: Database>(
                 taken_for_dead.send_replace(());
             }
             if clock.was_set_back(now) {
-                inbox.run(include_str!("sql/bound.sql"), params![]).await?;
+                inbox
+                    .execute(include_str!("sql/bound.sql"), params![])
+                    .await?;
             }
             let beats = include_str!("sql/beats.sql");
             let beats = inbox.query(beats, params![lease]).await?;
             for vanished in watch.vanished(beats) {
                 let abandon = include_str!("sql/abandon.sql");
-                let count = inbox.run(abandon, params![vanished]).await?;
+                let count = inbox.execute(abandon, params![vanished]).await?;
                 inbox.remove_worker(vanished).await?;
                 if count > 0 {
                     tracing::warn!(

@@ -276,10 +276,17 @@ pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<De
 
 /// The exact request body of a delivery, which is JSON.
 pub(crate) fn body(reader: Reader<'_>, id: &str) -> Result<Option<String>> {
-    let sql = "SELECT CAST(head || COALESCE(bytes, x'') || tail AS BLOB)
-               FROM delivery d LEFT JOIN body b ON b.id = d.shared WHERE d.id = ?1";
-    let bytes: Option<Vec<u8>> = reader.find(sql, [id], |row| row.get(0))?;
-    bytes
+    let sql = "SELECT head, bytes, tail FROM delivery d LEFT JOIN body b ON b.id = d.shared
+               WHERE d.id = ?1";
+    // SQLite would join them in more memory.
+    let joined = reader.find(sql, [id], |row| {
+        let mut parts = [&[][..]; 3];
+        for (column, part) in parts.iter_mut().enumerate() {
+            *part = row.get_ref(column)?.as_bytes_or_null()?.unwrap_or_default();
+        }
+        Ok(parts.concat())
+    })?;
+    joined
         .map(String::from_utf8)
         .transpose()
         .map_err(Failure::internal)

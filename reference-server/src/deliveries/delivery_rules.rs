@@ -3,6 +3,8 @@
 //! `docs/undocumented/services.md#extraction-error`). A delivery is stored with its exact bytes in the
 //! transaction that causes the event, so that neither exists without the other.
 
+use std::io::{self, Write};
+
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
@@ -114,10 +116,33 @@ const SHARED_FIELDS: &str = r#""\u0001":null"#;
 
 /// The JSON that takes the place of [`SharedFields`]: an object without its braces.
 pub(crate) fn fields(object: &impl Serialize) -> Result<Vec<u8>> {
-    let mut json = serde_json::to_string(object).map_err(Failure::internal)?;
+    // It does not grow, which would take its size twice.
+    let mut json = Vec::with_capacity(json_size(object)?);
+    serde_json::to_writer(&mut json, object).map_err(Failure::internal)?;
     json.pop();
     json.remove(0);
-    Ok(json.into())
+    Ok(json)
+}
+
+/// The size of the JSON of an object, in bytes.
+pub(crate) fn json_size(object: &impl Serialize) -> Result<usize> {
+    let mut size = Size(0);
+    serde_json::to_writer(&mut size, object).map_err(Failure::internal)?;
+    Ok(size.0)
+}
+
+/// The number of bytes that are written to it.
+struct Size(usize);
+
+impl Write for Size {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Size, in bytes, from which data is stored once: a reference to less would cost as much.

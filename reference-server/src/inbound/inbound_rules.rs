@@ -3,7 +3,9 @@
 //! (`docs/undocumented/services.md#delivery-payload`,
 //! `docs/undocumented/services.md#mailboxes`).
 
-use crate::deliveries::delivery_rules::{About, Data, ReceivedEmail, SharedFields, emit, fields};
+use crate::deliveries::delivery_rules::{
+    About, Data, ReceivedEmail, SharedFields, emit, fields, json_size,
+};
 use crate::domains::domain_rows;
 use crate::inbound::inbound_wire::ReceivedMessage;
 use crate::mail::mime::Incoming;
@@ -95,6 +97,10 @@ const MAX_HEADER: usize = 1_000;
 /// How many characters of its words a search of received messages reads.
 const MAX_WORDS: usize = 4096;
 
+/// How large the JSON of a message is, in bytes, if its event has its text, HTML and files. Storing and
+/// sending it takes several times as much.
+const MAX_ANNOUNCED: usize = 80 << 20;
+
 /// Parses a message.
 pub(crate) async fn parse(
     source: Vec<u8>,
@@ -102,7 +108,12 @@ pub(crate) async fn parse(
 ) -> Result<AuthenticatedMessage> {
     let read = move || {
         let message = Incoming::parse(&source);
-        let content = NewBody::new(fields(&message)?);
+        let content = if json_size(&message)? > MAX_ANNOUNCED {
+            fields(&message.without_content())?
+        } else {
+            fields(&message)?
+        };
+        let content = NewBody::new(content);
         let Incoming {
             mut from,
             to,

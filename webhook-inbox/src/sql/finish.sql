@@ -2,4 +2,4 @@
 -- begins with it: it locks the row until the commit.
 UPDATE webhook_inbox SET status = 'done', owner = NULL, error = NULL, ended_at = now_ms(),
     body = CASE WHEN $3 = 1 THEN body ELSE $4 END
-WHERE id = $1 AND token = $2 AND status = 'pending' RETURNING id
+WHERE id = $1 AND token = $2 AND status = 'pending'

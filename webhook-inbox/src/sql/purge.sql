@@ -6,4 +6,4 @@ DELETE FROM webhook_inbox WHERE id IN (
             ORDER BY ended_at, id LIMIT 1000
         ) old
     ) sized WHERE before < 16000000
-) RETURNING id
+)

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 
 use webhook_inbox::{Accepted, DeadLetter, Job, Select};
 
@@ -63,13 +64,13 @@ with_each_database! {
             letters.iter().find(|letter| letter.key.ends_with(id)).unwrap().id
         };
         let [one, two] = ["1", "2"].map(find);
-        assert_eq!(inbox.retry_now(&Select::all().ids(one..=one)).await.unwrap(), 1);
-        assert_eq!(inbox.retry_now(&Select::all().ids(one..one)).await.unwrap(), 0);
-        assert_eq!(inbox.retry_now(&Select::all().ids(one..=one)).await.unwrap(), 0, "it is not dead now");
+        assert_eq!(inbox.retry_now(&Select::all().id(one).received_since(SystemTime::UNIX_EPOCH)).await.unwrap(), 1);
+        assert_eq!(inbox.retry_now(&Select::all().id(one).received_before(SystemTime::UNIX_EPOCH)).await.unwrap(), 0);
+        assert_eq!(inbox.retry_now(&Select::all().id(one)).await.unwrap(), 0, "it is not dead now");
         assert_eq!(bench.wait_for(1).await, ["tenant/email:email.bounced:id:1"]);
 
-        assert_eq!(inbox.delete_dead_letters(&Select::all().ids(two..=two)).await.unwrap(), 1);
-        assert_eq!(inbox.delete_dead_letters(&Select::all().ids(one..=one)).await.unwrap(), 0, "it was handled");
+        assert_eq!(inbox.delete_dead_letters(&Select::all().id(two)).await.unwrap(), 1);
+        assert_eq!(inbox.delete_dead_letters(&Select::all().id(one)).await.unwrap(), 0, "it was handled");
         assert_eq!(inbox.retry_now(&Select::all()).await.unwrap(), 1);
         let handled = bench.wait_for(2).await;
         assert_eq!(handled[1], "tenant/email:email.bounced:id:3");

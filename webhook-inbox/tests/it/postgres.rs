@@ -1,9 +1,13 @@
 //! PostgreSQL with tokio-postgres: transactions of the application, lost and scarce connections.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use webhook_inbox::{Accepted, ErrorKind, Inbox, Job};
+use tokio::sync::mpsc;
+use tokio_postgres::{AsyncMessage, NoTls};
+use webhook_inbox::deadpool_postgres::Transaction;
+use webhook_inbox::{Accepted, ErrorKind, Inbox, Isolation, Job};
 
 use crate::databases::{PostgresBench, pool};
 use crate::server::{Bouncer, Server};
@@ -122,7 +126,7 @@ async fn deliveries_are_accepted_while_all_handlers_use_postgres() {
     for id in ["1", "2", "3"] {
         inbox.accept(&delivery(id)).await.unwrap();
     }
-    let (sender, mut started) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut started) = mpsc::unbounded_channel();
     let (open, gate) = tokio::sync::watch::channel(false);
     let worker = quick(&inbox).concurrency(8);
     let worker = tokio::spawn(worker.run(async move |_, _: &Job| {
@@ -147,8 +151,7 @@ async fn a_handler_without_a_connection_to_postgres_uses_no_attempt() {
     let pool = bench.pool(2);
     let inbox = Inbox::new(pool.clone());
     inbox.accept(&delivery("1")).await.unwrap();
-    let (sender, mut started) =
-        tokio::sync::mpsc::unbounded_channel::<tokio::sync::oneshot::Sender<()>>();
+    let (sender, mut started) = mpsc::unbounded_channel::<tokio::sync::oneshot::Sender<()>>();
     let worker = PostgresBench::run_prepared(
         quick(&inbox).max_attempts(1),
         Box::new(move |job| {
@@ -180,7 +183,7 @@ async fn prepare_needs_no_transaction_of_postgres() {
     let inbox = bench.inbox();
     inbox.accept(&delivery("1")).await.unwrap();
     let bench = Arc::new(bench);
-    let (sender, mut started) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut started) = mpsc::unbounded_channel();
     let worker = PostgresBench::run_prepared(
         quick(&inbox),
         Box::new(move |_| {
@@ -217,7 +220,7 @@ async fn works_behind_pgbouncer_in_transaction_mode() {
         .dbname(direct.get_dbname().unwrap());
     let inboxes = [(); 3].map(|()| Inbox::new(pool(config.clone(), 6)));
     let workers = inboxes.each_ref().map(|inbox| {
-        let handle = async |tx: &deadpool_postgres::Transaction<'_>, job: &Job| {
+        let handle = async |tx: &Transaction<'_>, job: &Job| {
             let insert = "INSERT INTO handled VALUES ($1)";
             let key = job.delivery().key();
             let text = tokio_postgres::types::Type::TEXT;
@@ -235,6 +238,49 @@ async fn works_behind_pgbouncer_in_transaction_mode() {
         stop(inbox, worker).await;
     }
     assert_eq!(bench.handled().await.len(), 100);
+}
+
+/// Only what is new is worth a notification.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: SVC_TEST_POSTGRES=1 and --include-ignored"]
+async fn a_new_delivery_notifies_other_processes() {
+    let bench = PostgresBench::start().await.expect("SVC_TEST_POSTGRES=1");
+    let (client, mut connection) = bench.config().connect(NoTls).await.unwrap();
+    let (sender, mut notified) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
+            if let AsyncMessage::Notification(notification) = message {
+                sender.send(notification.channel().to_owned()).unwrap();
+            }
+        }
+    });
+    client.batch_execute("LISTEN webhook_inbox").await.unwrap();
+
+    let inbox = bench.inbox().notify();
+    for expected in [Accepted::New, Accepted::Duplicate] {
+        let accepted = inbox.accept(&delivery("1")).await.unwrap();
+        assert_eq!(accepted, expected);
+    }
+    assert_eq!(notified.recv().await.as_deref(), Some("webhook_inbox"));
+    client.batch_execute("SELECT 1").await.unwrap();
+    assert!(notified.try_recv().is_err(), "the duplicate was notified");
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: SVC_TEST_POSTGRES=1 and --include-ignored"]
+async fn a_handler_has_the_isolation_that_its_worker_sets() {
+    let bench = PostgresBench::start().await.expect("SVC_TEST_POSTGRES=1");
+    let inbox = bench.inbox();
+    inbox.accept(&delivery("1")).await.unwrap();
+    let worker = quick(&inbox).isolation(Isolation::Serializable);
+    let handle = async |tx: &Transaction<'_>, _: &Job| {
+        let insert = "INSERT INTO handled VALUES (current_setting('transaction_isolation'))";
+        tx.batch_execute(insert).await?;
+        Ok(())
+    };
+    let worker = tokio::spawn(worker.run(handle));
+    assert_eq!(bench.wait_for(1).await, ["serializable"]);
+    stop(&inbox, worker).await;
 }
 
 const DISCONNECT: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \

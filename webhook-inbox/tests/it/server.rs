@@ -2,6 +2,8 @@
 //!
 //! The tests that need it are ignored, and run with `SVC_TEST_POSTGRES=1` and `--include-ignored`.
 
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::os::unix::fs::chown;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
@@ -61,6 +63,10 @@ impl Server {
             "{}",
             String::from_utf8_lossy(&created.stderr)
         );
+        // Not an option of the command, so that a benchmark can change it.
+        let settings = directory.join("data/postgresql.conf");
+        let mut settings = OpenOptions::new().append(true).open(settings).unwrap();
+        writeln!(settings, "fsync = off").unwrap();
 
         let process = run(&directory);
         let server = Self {
@@ -287,7 +293,7 @@ fn run(directory: &Path) -> Child {
     unprivileged(&mut shell, directory)
         .arg("-c")
         .arg(
-            "\"$0\" -D data -k \"$PWD\" -c listen_addresses= -c fsync=off \
+            "\"$0\" -D data -k \"$PWD\" -c listen_addresses= \
              -c max_connections=200 >>log 2>&1 & cat >/dev/null; \
              kill -INT $!; wait; rm -rf \"$PWD\"",
         )

@@ -86,6 +86,17 @@ impl Incoming {
                 .collect(),
         }
     }
+
+    /// The header alone.
+    pub(crate) fn without_content(&self) -> Self {
+        Self {
+            from: self.from.clone(),
+            to: self.to.clone(),
+            subject: self.subject.clone(),
+            headers: self.headers.clone(),
+            ..Self::default()
+        }
+    }
 }
 
 fn attachment(file: &Part<'_>, around: &str) -> IncomingAttachment {
