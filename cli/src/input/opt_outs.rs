@@ -549,6 +549,14 @@ mod tests {
             ("согласие", &["a", "b", "c"]),
             ("marketing", &["a", "b", "c"]),
             ("Do Not Contact", &["a", "b", "c"]),
+            ("Tags", &["vip", "customer;unsubscribed", "b", "c"]),
+            ("State", &["ok", "hard bounce", "soft bounce"]),
+            ("Lifecycle", &["lead", "customer", "do not contact"]),
+            ("Post", &["○", "×"]),
+            ("Post", &["可", "不可"]),
+            ("title", &["yes", "no"]),
+            ("gender", &["1", "0"]),
+            ("first_name", &["Ada", "unsubscribed"]),
             ("emailOptIn", &["a", "b", "c"]),
         ] {
             assert_eq!(asked(column, values), [column], "{values:?}");
@@ -562,6 +570,13 @@ mod tests {
             ("born", &["2026-01-02", "2026-01-03", "2026-01-04"]),
             ("unsubscribe_url", &["https://x.test/1", "https://x.test/2"]),
             ("option", &["blue", "red"]),
+            ("a,b", &["x"]),
+            ("size", &["S", "M", "L", "XL"]),
+            ("initial", &["J", "N", "K"]),
+            ("group", &["A", "B"]),
+            ("country_code", &["DE", "NO", "SE", "FI"]),
+            ("gender", &["f", "m", ""]),
+            ("country", &["DE", "AT", "DE"]),
             ("color", &["blue", "red", "green"]),
         ] {
             assert_eq!(asked(column, values), [""; 0], "{values:?}");
@@ -584,5 +599,28 @@ mod tests {
             let said = rule.judge(&record, None);
             assert_eq!(said, Subscribed::No("metadata.subscribed".into()));
         }
+    }
+
+    #[test]
+    fn values_within_others_are_judged_and_asked_about() {
+        let mut rule = OptOuts::default();
+        let mut judge = |value| {
+            let record = Record {
+                number: 2,
+                fields: vec![("attributes".into(), value)],
+                problem: None,
+                misplaced: None,
+            };
+            rule.judge(&record, None)
+        };
+        let out = Subscribed::No("attributes.prefs.opt_out".into());
+        assert_eq!(judge(json!({"prefs": {"opt_out": true}})), out);
+        judge(
+            json!({"news": false, "tags": ["vip", "unsubscribed"], "orders": [{"status": "new"}]}),
+        );
+        judge(json!({"news": true, "orders": [{"status": "shipped"}]}));
+        let open = rule.columns.iter().filter(|(name, it)| it.is_open(name));
+        let open = open.map(|(name, _)| &**name).collect::<Vec<_>>();
+        assert_eq!(open, ["attributes.news", "attributes.tags"]);
     }
 }

@@ -456,3 +456,68 @@ fn only_the_service_says_which_contacts_are_subscribed() {
     let run = home.run(&[&send[..], &text].concat());
     assert_eq!((run.code, counts(&run)), (0, [1, 0, 0]), "{run:?}");
 }
+
+/// The values of such a row may be in the columns of others, and its address anywhere.
+#[test]
+fn a_row_with_misplaced_values_may_opt_out() {
+    let home = Home::new();
+    for row in [
+        "Lovelace, Ada,a@example.test,yes",
+        "a@example.test,yes",
+        "Ada \"L, A\",mailto:a@example.test,yes",
+    ] {
+        let rows =
+            format!("name,email,unsubscribed\n{row}\nAda,a@example.test,\nB,b@example.test,\n");
+        let run = send(&home, &rows, &[]);
+        assert_eq!((run.code, counts(&run)), (0, [1, 2, 2]), "{row} {run:?}");
+    }
+    let rows = "[\"a@example.test\",\"unsubscribed\"]\n{\"email\":\"a@example.test\"}\n\
+        {\"email\":\"b@example.test\"}\n";
+    let run = send(
+        &home,
+        &format!("{{\"email\":\"c@example.test\"}}\n{rows}"),
+        &[],
+    );
+    assert_eq!((run.code, counts(&run)), (0, [2, 2, 2]), "{run:?}");
+}
+
+#[test]
+fn an_unclear_value_counts_for_all_spellings_of_its_address() {
+    let home = Home::new();
+    for address in [
+        "mailto:a@example.test",
+        "{a@example.test}",
+        "z@example.test; a@example.test",
+    ] {
+        let rows = format!(
+            "email,unsubscribed\n\"{address}\",perhaps\na@example.test,\nb@example.test,\n"
+        );
+        let run = send(&home, &rows, &[]);
+        assert_eq!(
+            (run.code, counts(&run)),
+            (0, [1, 2, 2]),
+            "{address} {run:?}"
+        );
+    }
+    let rows = "email,unsubscribed\na(at)example.test,perhaps\na@example.test,\n";
+    let run = send(&home, rows, &[]);
+    let code = run.error()["code"].as_str().map(str::to_owned);
+    assert_eq!(
+        (run.code, code.as_deref()),
+        (2, Some("opt_out_unreadable")),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn what_was_declared_holds_for_the_same_columns_in_another_order() {
+    let home = Home::new();
+    let rows = "email,Werbung,VIP\na@example.test,ja,ja\nb@example.test,nein,nein\n";
+    let declared = ["--opt-in", "Werbung", "--ignore", "VIP"];
+    assert_eq!(counts(&send(&home, rows, &declared)), [1, 1, 0]);
+    let rows = "VIP,email,Werbung\nja,c@example.test,ja\nnein,d@example.test,nein\n";
+    assert_eq!(counts(&send(&home, rows, &[])), [1, 1, 0]);
+    // One new answer leaves the other as it is.
+    let rows = "VIP,email,Werbung\nja,e@example.test,ja\nnein,f@example.test,nein\n";
+    assert_eq!(counts(&send(&home, rows, &["--opt-out", "VIP"])), [0, 2, 0]);
+}

@@ -564,3 +564,35 @@ fn an_import_with_a_row_of_unknown_outcome_has_its_own_exit_code() {
         "{run:?}"
     );
 }
+
+/// The contact is there already, and only the file's row spells its address in another way.
+#[test]
+fn an_opt_out_finds_its_contact_however_the_row_spells_the_address() {
+    let home = Home::new();
+    let audience = audience(&home);
+    for address in ["ann@x.test", "bob@x.test", "eve@x.test"] {
+        home.sandbox_json(&["contacts", "create", &audience, address]);
+    }
+    let file = home.file(
+        "people.csv",
+        "email,unsubscribed\nmailto:ann@x.test,yes\n\"bob@x.test; eve@x.test\",yes\n",
+    );
+
+    let import = [
+        "contacts",
+        "import",
+        &audience,
+        &file,
+        "--existing",
+        "update",
+    ];
+    let run = home.run(&[&["--sandbox"], &import[..]].concat());
+
+    assert_eq!(run.code, 0, "{run:?}");
+    let shown = contacts(&home, &audience);
+    assert_eq!(shown.len(), 3, "{shown:?}");
+    assert!(
+        shown.iter().all(|contact| contact["subscribed"] == false),
+        "{shown:?}"
+    );
+}

@@ -107,6 +107,5 @@ fn assert_bounded(process: u32, when: &str) {
     let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let most = most.and_then(|line| line.trim().strip_suffix(" kB"));
     let most = most.expect("a size").parse::<usize>().expect("a number") >> 10;
-    eprintln!("{when}: {most} MiB");
     assert!(most <= MOST_MIB, "{when}: {most} MiB");
 }
