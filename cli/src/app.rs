@@ -6,6 +6,7 @@
 //! `commands/`.
 
 use std::ffi::OsString;
+use std::sync::LazyLock;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, ValueEnum as _};
@@ -55,8 +56,13 @@ Try it without an account, on a server inside this command:
       --subject Hi --text Hello
 ";
 
-/// The whole command tree.
+/// The whole command tree. `svc mcp` needs it for each command that it runs, and a copy is made sooner.
 pub fn command() -> clap::Command {
+    static TREE: LazyLock<clap::Command> = LazyLock::new(whole_tree);
+    TREE.clone()
+}
+
+fn whole_tree() -> clap::Command {
     let tree = Cli::command().mut_args(|option| option.global(true).hide_short_help(true));
     let tree = tree.mut_arg("profile", |it| it.add(Values::Profile.candidates()));
     with_sections(command_tree::complete(tree, "svc"))
@@ -211,7 +217,10 @@ fn runtime(command: &CommandSpec) -> Result<tokio::runtime::Runtime, Failure> {
     } else {
         tokio::runtime::Builder::new_current_thread()
     };
-    builder.enable_all().build().map_err(Failure::from)
+    // Timers are looked at after each task: reading a stream without an end can take a task long, and
+    // 61 turns of it, the default, would outlive every timeout.
+    builder.enable_all().event_interval(1);
+    builder.build().map_err(Failure::from)
 }
 
 fn parse(args: &[OsString]) -> Result<(Cli, Invocation), clap::Error> {

@@ -95,7 +95,14 @@ fn without_password_in_option(word: &str) -> String {
 }
 
 /// A command with values in place of each `{}`, quoted for the shell: a service may have chosen them.
+/// One that begins with a hyphen would be an option, so the values come last then, after `--`.
 pub fn filled(command: &str, values: &[&str]) -> String {
+    if values.iter().any(|value| value.starts_with('-')) {
+        let line = command.replace(" {}", "") + " --";
+        let quoted = values.iter().map(|value| shell_quoted(value));
+        return quoted.fold(line, |line, value| line + " " + &value);
+    }
+
     let mut parts = command.split("{}");
     let mut line = parts.next().unwrap_or_default().to_owned();
     for (part, value) in parts.zip(values) {
@@ -201,6 +208,8 @@ mod tests {
             let line = filled("emails get {} --wait", &[value]);
             assert_eq!(line, format!("emails get {quoted} --wait"));
         }
+        let line = filled("contacts get {} {} --wait", &["-x", "a;b"]);
+        assert_eq!(line, "contacts get --wait -- -x 'a;b'");
     }
 
     #[test]

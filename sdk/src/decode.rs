@@ -497,17 +497,30 @@ fn texts_in(text: &str) -> Vec<String> {
     vec![text.to_owned()]
 }
 
-/// An object or `null`. Some languages write an empty object as an empty list, and some databases have
-/// it as a text.
+/// An object or `null`. Some languages write an empty object as an empty list, some services write one as
+/// a list of names and values, and some databases have it as a text.
 pub(crate) fn object<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Fields>, D::Error> {
     match Value::deserialize(d)? {
         Value::String(text) if text.is_empty() => Ok(None),
         Value::String(text) => serde_json::from_str(&text).map_err(D::Error::custom),
         Value::Null => Ok(None),
         Value::Object(fields) => Ok(Some(fields)),
-        Value::Array(items) if items.is_empty() => Ok(Some(Fields::new())),
+        Value::Array(items) => {
+            let fields = items.iter().map(named_value).collect::<Option<_>>();
+            fields
+                .map(Some)
+                .ok_or_else(|| D::Error::custom("not an object"))
+        }
         _ => Err(D::Error::custom("not an object")),
     }
+}
+
+/// The field that `{"key": "plan", "value": "pro"}` stands for.
+fn named_value(item: &Value) -> Option<(String, Value)> {
+    let item = item.as_object()?;
+    let name = find(item, &["key", "name", "field"])?.1.as_str()?;
+    let value = item.iter().find(|(field, _)| plain(field) == "value")?.1;
+    Some((name.to_owned(), value.clone()))
 }
 
 /// An object, which may be missing.

@@ -458,7 +458,7 @@ async fn play(history: History, databases: &impl Databases) {
 /// Plays a share of the random histories, several at a time, because they mostly wait.
 fn histories(databases: &(impl Databases + Sync), share: u64) {
     let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
-    let cases = number("SVC_BULK_HISTORIES").unwrap_or(100) / share;
+    let cases = number("SVC_BULK_HISTORIES").unwrap_or(30) / share;
     let seed = number("SVC_BULK_SEED").unwrap_or_else(|| fastrand::u64(..));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

@@ -59,6 +59,11 @@ pub struct Column<'a> {
 }
 
 impl<'a> Column<'a> {
+    /// The pointers to the value, of which the first one that leads to something counts.
+    fn places(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.pointer.split('|')
+    }
+
     /// A column of text found at a JSON pointer.
     pub const fn text(title: &'a str, pointer: &'a str) -> Self {
         Self::new(title, pointer, Show::Text)
@@ -163,7 +168,8 @@ pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
         let named = |key: &str| {
             view.0
                 .iter()
-                .any(|column| column.pointer.split('/').nth(1) == Some(key))
+                .flat_map(Column::places)
+                .any(|place| place.split('/').nth(1) == Some(key))
         };
         for (key, value) in map
             .iter()
@@ -283,8 +289,8 @@ pub(crate) fn timestamp(at: DateTime<Utc>) -> String {
 }
 
 fn present<'a>(item: &'a Value, column: &Column<'_>) -> Option<&'a Value> {
-    let value = item.pointer(column.pointer)?;
-    (!is_empty(value)).then_some(value)
+    let mut values = column.places().filter_map(|place| item.pointer(place));
+    values.find(|value| !is_empty(value))
 }
 
 fn is_empty(value: &Value) -> bool {

@@ -33,20 +33,22 @@ pub fn run(setting: &str, command: &str, env: &Env) -> Result<Key, Failure> {
             .code("key_command_failed")
             .hint("run the command in a terminal to see why; it must print the key alone")
     };
-    let spawned = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args(arguments)
         .env_clear()
         .envs(env.all())
         .current_dir(&env.cwd)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn();
+        .stderr(Stdio::null());
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let spawned = command.spawn();
     let mut child = spawned.map_err(|error| failed(format!("cannot be run: {error}")))?;
     let output = wait(&mut child);
     if output.is_none() {
-        let _ = child.kill();
-        let _ = child.wait();
+        end(&mut child);
     }
     let Some(Output { status, text }) = output else {
         return Err(failed(format!("did not end within {} s", LIMIT.as_secs())));
@@ -76,6 +78,17 @@ fn wait(child: &mut Child) -> Option<Output> {
         std::thread::sleep(POLL);
     }
     None
+}
+
+/// Kills a command, with the processes that it has started.
+fn end(child: &mut Child) {
+    #[cfg(unix)]
+    let _ = rustix::process::kill_process_group(
+        rustix::process::Pid::from_child(child),
+        rustix::process::Signal::KILL,
+    );
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 fn read(stdout: ChildStdout) -> String {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::support::{Home, Run, Service};
+use crate::support::{Home, Run, Service, wait_until};
 
 const URL: &str = "https://mail.example";
 
@@ -274,7 +274,8 @@ fn a_command_that_prints_no_key_is_named_and_shows_nothing() {
         "{missing}"
     );
 
-    let path = script(&home, "get-key", "sleep 600");
+    // What it has started ends with it.
+    let path = script(&home, "get-key", "sleep 600 & echo $! > started; wait");
     assert_eq!(set(&home, &["email_key_command", &path]).code, 0);
     let started = Instant::now();
     let slow = home.run(&["audiences", "list"]).error();
@@ -283,6 +284,12 @@ fn a_command_that_prints_no_key_is_named_and_shows_nothing() {
         "{slow}"
     );
     assert!(started.elapsed().as_secs() < 60);
+    let started = std::fs::read_to_string(home.path("started")).expect("a process id");
+    let stat = format!("/proc/{}/stat", started.trim());
+    wait_until("the end of what it has started", || {
+        let stat = std::fs::read_to_string(&stat).unwrap_or_default();
+        (stat.is_empty() || stat.contains(") Z ")).then_some(())
+    });
 }
 
 #[test]

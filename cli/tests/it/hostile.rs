@@ -104,10 +104,13 @@ fn what_a_service_responds_is_one_quoted_word_of_a_hint() {
     let check = |number: usize, line: &str| {
         let mut pasted = 0;
         for (index, (status, body)) in hostile_responses().into_iter().enumerate() {
+            if !is_everything() && !(number + index).is_multiple_of(3) {
+                continue;
+            }
             let service = Service::always(status, &body.to_string());
             let formats: &[&str] = if is_everything() {
                 &["table", "json"]
-            } else if (number + index).is_multiple_of(2) {
+            } else if index.is_multiple_of(2) {
                 &["table"]
             } else {
                 &["json"]
@@ -155,7 +158,7 @@ fn what_a_service_responds_is_one_quoted_word_of_a_hint() {
             .map(|thread| thread.join().expect("no panic"));
         counts.sum::<usize>()
     });
-    assert!(pasted > 100, "only {pasted} commands were suggested");
+    assert!(pasted > 40, "only {pasted} commands were suggested");
 }
 
 #[test]

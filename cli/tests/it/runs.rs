@@ -24,10 +24,11 @@ mod webhooks;
 
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex};
 
 use serde_json::Value;
+use svc_cli::{CommandSpec, Effect};
 
 use row::{Act, Case, Row, Run, Situation, Stream};
 use scene::{Outcome, Scene, World};
@@ -104,7 +105,7 @@ fn every_command_has_a_row_that_covers_every_situation() {
                 situation.name()
             );
         }
-        if spec.effect == svc_cli::Effect::Removes {
+        if spec.effect == Effect::Removes {
             let asked = |run: &Run| run.cues.iter().any(|(text, _)| *text == "[y/N] ");
             let asks = matching[0]
                 .cases
@@ -240,19 +241,26 @@ fn prepared(situation: Situation) -> bool {
     matches!(situation, Situation::Success | Situation::Also(_))
 }
 
+/// The commands that only read.
+static READS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let reads = |spec: &CommandSpec| spec.effect == Effect::Reads;
+    let reads = svc_cli::commands().into_iter().filter(reads);
+    reads.map(|spec| spec.path).collect()
+});
+
 /// A scene for a run, prepared for the situations in which the command succeeds. The scene of the
-/// previous run is used again if the command only reads.
+/// previous run is used again if the command only reads, or fails before it changes something.
 fn scene_of<'w>(
     world: &'w World,
     row: &Row,
     situation: Situation,
     previous: Option<(bool, Scene<'w>)>,
 ) -> Scene<'w> {
-    let reads = svc_cli::commands()
-        .iter()
-        .any(|spec| spec.path == row.command && spec.effect == svc_cli::Effect::Reads);
+    let reads = READS.iter().any(|path| path == row.command);
+    // A job is recorded before it is sent.
+    let changes = !reads && (prepared(situation) || row.command == "bulk send");
     match previous {
-        Some((was_prepared, mut scene)) if reads && was_prepared == prepared(situation) => {
+        Some((was_prepared, mut scene)) if !changes && was_prepared == prepared(situation) => {
             scene.forget_masked_values();
             return scene;
         }

@@ -1,10 +1,12 @@
 //! `--wait`: prints each change, and survives transient failures.
 
+use std::io::Write as _;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{Home, Service, http_response, with_longer_timeouts};
+use crate::support::{Home, Service, accept, http_response, listen, with_longer_timeouts};
 
 const KEY: (&str, &str) = ("SVC_EMAIL_KEY", "mk_test_x");
 
@@ -248,4 +250,37 @@ fn an_undelivered_final_status_is_a_failed_check() {
             0
         );
     }
+}
+
+/// They arrive faster than they are read, so that the connection has work at every turn.
+#[test]
+fn informational_responses_without_an_end_do_not_outlive_the_timeout() {
+    let (listener, url) = listen();
+    std::thread::spawn(move || {
+        let mut stream = accept(&listener);
+        let hints = "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(40_000);
+        while stream.write_all(hints.as_bytes()).is_ok() {}
+    });
+    let args = [
+        "emails",
+        "get",
+        "eml_1",
+        "--timeout",
+        "500ms",
+        "--retries",
+        "0",
+    ];
+
+    let start = Instant::now();
+    let run = Home::new().run_with_env(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
+
+    assert_eq!(
+        (run.code, &run.error()["message"]),
+        (8, &"timed out".into())
+    );
+    assert!(
+        start.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        start.elapsed()
+    );
 }

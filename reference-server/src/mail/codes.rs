@@ -1,5 +1,5 @@
 //! Finds the one-time codes of a message (`docs/sandbox.md#one-time-codes`) in its subject and its
-//! text, or in its HTML if there is no text. A code has a usual form (`is_code`) and stands near a
+//! text, or in its HTML if the text has none. A code has a usual form (`is_code`) and stands near a
 //! word for a code, in the same sentence, or alone on its line. Prices, telephone and order numbers
 //! are left out, and years unless the word stands right before them. The words, in many languages,
 //! are in `codes.json`. Over 500 lines with its tests, most of which are examples.
@@ -21,16 +21,18 @@ const MAX_TEXT: usize = 64 << 10;
 /// Returns the one-time codes, six-digit ones first.
 pub(crate) fn codes(subject: Option<&str>, html: Option<&str>, text: Option<&str>) -> Vec<String> {
     let text = text.filter(|text| !text.trim().is_empty());
-    let body = match (text, html) {
-        (Some(text), _) => start_of(text, MAX_TEXT).to_owned(),
-        // What is between two tags is a line.
-        (None, Some(html)) => {
-            let html = start_of(html, MAX_SEARCHED).replace('<', " \u{1e} <");
-            html_to_text(&html).replace('\u{1e}', "\n")
-        }
-        (None, None) => String::new(),
-    };
-    let (subject, body) = (subject.map(plain), plain(start_of(&body, MAX_TEXT)));
+    let found = text.map(|text| codes_of(subject, start_of(text, MAX_TEXT)));
+    if let Some(found) = found.filter(|found| !found.is_empty()) {
+        return found;
+    }
+    // What is between two tags is a line.
+    let html = start_of(html.unwrap_or_default(), MAX_SEARCHED).replace('<', " \u{1e} <");
+    let body = html_to_text(&html).replace('\u{1e}', "\n");
+    codes_of(subject, start_of(&body, MAX_TEXT))
+}
+
+fn codes_of(subject: Option<&str>, body: &str) -> Vec<String> {
+    let (subject, body) = (subject.map(plain), plain(body));
     let lines = subject
         .as_deref()
         .into_iter()
@@ -697,7 +699,11 @@ mod tests {
         let html = "<style>.a{width:1234px; x: 5678 }</style><p>Code:<b>&#52;82913</b></p>";
         assert_eq!(codes(None, Some(html), None), ["482913"]);
         assert_eq!(codes(None, Some(html), Some(" ")), ["482913"]);
-        assert!(codes(None, Some(html), Some("Hello")).is_empty());
+        assert_eq!(codes(None, Some(html), Some("See the HTML")), ["482913"]);
+        assert_eq!(
+            codes(None, Some(html), Some("Your code: 551234")),
+            ["551234"]
+        );
         assert!(codes(None, None, None).is_empty());
     }
 

@@ -33,19 +33,23 @@ pub(crate) fn links(html: Option<&str>, text: Option<&str>, tracked: &Targets) -
     let html = start_of(html.unwrap_or_default(), MAX_SEARCHED);
     let text = start_of(text.unwrap_or_default(), MAX_SEARCHED);
     let (mut links, mut known): (Vec<Link>, HashSet<String>) = Default::default();
-    let mut anchors = anchors(html).peekable();
+    let mut outside = String::new();
+    let mut at = 0;
+    let mut anchors = anchors(html, &["a", "area"]).peekable();
     while let Some(Anchor { url, tag, .. }) = anchors.next() {
-        let (url, tracked_url) = match tracked.resolve(&url) {
-            Some(target) => (target.to_owned(), Some(url)),
-            None => (url, None),
-        };
-        if !is_web(&url) || !known.insert(url.clone()) {
-            continue;
-        }
         // A link ends where the next one begins.
         let next = anchors.peek().map_or(html.len(), |next| next.tag.start);
         let text = start_of(&html[tag.end..next], MAX_LINK_TEXT);
         let close = text.to_ascii_lowercase().find("</a").unwrap_or(text.len());
+        outside.push_str(&html[at..tag.start]);
+        at = tag.end + close;
+        let (url, tracked_url) = match tracked.resolve(&url) {
+            Some(target) => (target.to_owned(), Some(url)),
+            None => (url, None),
+        };
+        if !url.contains("://") || !known.insert(url.clone()) {
+            continue;
+        }
         let text = Some(visible_text(&text[..close])).filter(|text| !text.is_empty());
         links.push(Link {
             url,
@@ -53,17 +57,37 @@ pub(crate) fn links(html: Option<&str>, text: Option<&str>, tracked: &Targets) -
             text,
         });
     }
-    for found in LinkFinder::new().kinds(&[LinkKind::Url]).links(text) {
-        let url = found.as_str().to_owned();
-        if known.insert(url.clone()) {
+    // Mail programs make links of the URLs in other text of the HTML, too.
+    outside.push_str(&html[at..]);
+    let outside = visible_text(&outside);
+    for url in urls(&outside).chain(urls(text)) {
+        if known.insert(url.to_owned()) {
             links.push(Link {
-                url,
+                url: url.to_owned(),
                 tracked_url: None,
                 text: None,
             });
         }
     }
     links
+}
+
+/// The URLs of a text. Punctuation and spaces other than those of ASCII end one, and so does a
+/// letter of East Asia that follows a letter or a number: `https://a.test/xを`.
+fn urls(text: &str) -> impl Iterator<Item = &str> {
+    let mut before = ' ';
+    let pieces = text.split(move |c| {
+        let before = std::mem::replace(&mut before, c);
+        match c {
+            '\u{a0}' | '«' | '»' => true,
+            '\u{2000}'..='\u{206f}' | '\u{3000}'..='\u{303f}' | '\u{ff00}'..='\u{ffef}' => true,
+            '\u{1100}'..='\u{11ff}' | '\u{3040}'..='\u{d7ff}' => before.is_ascii_alphanumeric(),
+            _ => false,
+        }
+    });
+    let mut finder = LinkFinder::new();
+    finder.kinds(&[LinkKind::Url]);
+    pieces.flat_map(move |piece| finder.links(piece).map(|found| found.as_str()))
 }
 
 /// Replaces the URL of every tracked link in the HTML; `with` gets the index of the link.
@@ -116,7 +140,7 @@ const MAX_TRACKED_URL: usize = 8 * 1024;
 
 /// The first web links in the first 4 MiB: where the value of the attribute is, and the URL.
 fn tracked_links(html: &str) -> impl Iterator<Item = (Range<usize>, String)> {
-    let links = anchors(start_of(html, MAX_SEARCHED))
+    let links = anchors(start_of(html, MAX_SEARCHED), &["a"])
         .filter(|anchor| is_web(&anchor.url) && anchor.raw.len() <= MAX_TRACKED_URL);
     links
         .take(MAX_TRACKED)
@@ -124,7 +148,11 @@ fn tracked_links(html: &str) -> impl Iterator<Item = (Range<usize>, String)> {
 }
 
 fn is_web(url: &str) -> bool {
-    url.starts_with("http://") || url.starts_with("https://")
+    let scheme = url.split("://").next().unwrap_or_default();
+    scheme.len() < url.len()
+        && ["http", "https"]
+            .iter()
+            .any(|one| scheme.eq_ignore_ascii_case(one))
 }
 
 /// A start tag of a link.
@@ -135,10 +163,10 @@ struct Anchor {
     url: String,
 }
 
-/// The tags `a` with `href`.
-fn anchors(html: &str) -> impl Iterator<Item = Anchor> {
-    tags(html).filter_map(|tag| {
-        if !tag.name.eq_ignore_ascii_case("a") {
+/// The tags with one of these names and `href`.
+fn anchors(html: &str, names: &[&str]) -> impl Iterator<Item = Anchor> {
+    tags(html).filter_map(move |tag| {
+        if !names.iter().any(|name| tag.name.eq_ignore_ascii_case(name)) {
             return None;
         }
         let mut attributes = tag.attributes();
@@ -151,7 +179,9 @@ fn anchors(html: &str) -> impl Iterator<Item = Anchor> {
         Some(Anchor {
             tag: tag.range,
             raw: start..start + value.len(),
-            url: html_to_text(value),
+            // A browser leaves out line breaks.
+            url: html_to_text(&value.replace(['\r', '\n', '\t'], ""))
+                .replace(['\r', '\n', '\t'], ""),
         })
     })
 }
@@ -230,6 +260,64 @@ mod tests {
             ]
         );
         assert_eq!(links(None, None), []);
+    }
+
+    #[test]
+    fn finds_links_however_they_are_written() {
+        let urls = |html, text| -> Vec<String> {
+            let links = links(html, text);
+            links.into_iter().map(|link| link.url).collect()
+        };
+        for (html, expected) in [
+            ("<a href='HTTP://A.test/x'>x</a>", "HTTP://A.test/x"),
+            ("<a href='myapp://verify?t=1'>x</a>", "myapp://verify?t=1"),
+            (
+                "<a href='https://a.test/x\r\ny&#10;z'>x</a>",
+                "https://a.test/xyz",
+            ),
+            (
+                "<map><area href='https://a.test/x'></map>",
+                "https://a.test/x",
+            ),
+            (
+                "<!DOCTYPE html PUBLIC \"x\" \"http://no.test/\"><title>t</title><!--[if mso]>\
+                 <p>http://no.test</p><![endif]--><p title='http://no.test'>Go to \
+                 https://a.test/?b&amp;c now",
+                "https://a.test/?b&c",
+            ),
+            (
+                "<a href='https://a.test/x'>https://no.test</a>",
+                "https://a.test/x",
+            ),
+        ] {
+            assert_eq!(urls(Some(html), None), [expected], "{html}");
+        }
+        for html in [
+            "<a href='javascript:alert(1)'>x</a>",
+            "<a href='mailto:a@b.test'>x</a>",
+        ] {
+            assert_eq!(links(Some(html), None), [], "{html}");
+        }
+        for (text, expected) in [
+            (
+                "次のURL（https://a.test/v?t=1）を",
+                &["https://a.test/v?t=1"][..],
+            ),
+            ("https://a.test/v?t=1　から", &["https://a.test/v?t=1"]),
+            (
+                "https://a.test/v?t=1，完成验证。",
+                &["https://a.test/v?t=1"],
+            ),
+            (
+                "「https://a.test/x」https://a.test/yを",
+                &["https://a.test/x", "https://a.test/y"],
+            ),
+            ("https://a.test/x에서", &["https://a.test/x"]),
+            ("„https://a.test/x“\u{a0}x", &["https://a.test/x"]),
+            ("https://a.test/東京/é", &["https://a.test/東京/é"]),
+        ] {
+            assert_eq!(urls(None, Some(text)), expected);
+        }
     }
 
     #[test]

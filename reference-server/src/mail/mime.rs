@@ -44,6 +44,9 @@ const NOT_IN_IDS: &AsciiSet = &CONTROLS.add(b' ').add(b'<').add(b'>');
 /// References to attachments in the HTML part. Further ones do not count.
 const MAX_REFERENCES: usize = 10_000;
 
+/// The longest word of a field that fits in a line after the field's name, in bytes.
+const MAX_WORD: usize = 900;
+
 /// An attachment, without its content.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -107,8 +110,13 @@ impl Outgoing<'_> {
         }
         for (name, value) in self.headers {
             let value = value.as_str().unwrap_or_default();
-            message = if is_folded_only(name) {
+            let is_list_id = name.eq_ignore_ascii_case("List-Id");
+            message = if is_folded_only(name) || is_foldable(value) {
                 message.header(name.as_str(), Raw::new(ascii(value)))
+            } else if let (true, Some((phrase, id))) = (is_list_id, value.rsplit_once('<')) {
+                let phrase = phrase.trim().trim_matches('"');
+                let id = ascii(id.trim_end().trim_end_matches('>'));
+                message.header(name.as_str(), HeaderAddress::new_address(Some(phrase), id))
             } else {
                 message.header(name.as_str(), Text::new(value))
             };
@@ -193,6 +201,12 @@ fn is_folded_only(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let is_list = name.starts_with("list-") && name != "list-id";
     is_list || matches!(&*name, "in-reply-to" | "references") || name.ends_with("message-id")
+}
+
+/// Whether a value may stay as it is, for the programs that read it: no line of it is too long after
+/// it is folded at white space.
+fn is_foldable(value: &str) -> bool {
+    value.is_ascii() && value.split(' ').all(|word| word.len() <= MAX_WORD)
 }
 
 /// The URLs of a value without other characters than ASCII.
@@ -492,6 +506,14 @@ mod tests {
             ("in-reply-to", &references),
             ("X-Original-Message-ID", &references),
             ("List-Help", "<https://a.test/ü>"),
+            (
+                "Feedback-ID",
+                &*format!("{} a.test", "campaign ".repeat(20)),
+            ),
+            (
+                "List-Id",
+                &*format!("\"{}é\" <list.a.test>", "long ".repeat(20)),
+            ),
         ] {
             email.headers.insert(name.to_owned(), value.into());
         }
@@ -509,6 +531,7 @@ mod tests {
             "{head}"
         );
         assert!(head.contains("<https://a.test/%C3%BC>"), "{head}");
+        assert!(head.contains("?=\r\n <list.a.test>"), "{head}");
         for name in ["References", "In-Reply-To", "X-Original-Message-ID"] {
             assert_eq!(headers[name], *references, "{name}");
         }

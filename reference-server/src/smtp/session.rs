@@ -751,7 +751,8 @@ fn path(line: &[u8]) -> Option<Range<usize>> {
         false
     })?;
     let path = &line[start..start + length];
-    if path.trim_ascii().is_empty() || path.eq_ignore_ascii_case(b"postmaster") {
+    let is_postmaster = &command[..] == b"RCPT" && path.eq_ignore_ascii_case(b"postmaster");
+    if path.trim_ascii().is_empty() || is_postmaster {
         return None;
     }
     // A source route, which means nothing today (§4.1.1.3).

@@ -195,7 +195,9 @@ async fn every_choice_changes_what_the_server_does() {
     for (again, first) in story(&[]).await.iter().zip(&usual) {
         assert_eq!(again, first, "the story differs from run to run");
     }
-    let mut without = Vec::new();
+    // A part of them, except with the tests that need databases.
+    let is_everything = std::env::var_os("SVC_TEST_EVERYTHING").is_some();
+    let (mut without, mut number) = (Vec::new(), 0);
     for point in Dialect::points() {
         let needed = match point {
             Point::IdHeader => "id-place=header",
@@ -213,6 +215,10 @@ async fn every_choice_changes_what_the_server_does() {
             let setting = format!("{point}={choice}");
             // A body of its own is refused only where the point is pinned.
             if choice == point.default_choice() && *point != Point::BatchBody {
+                continue;
+            }
+            number += 1;
+            if !is_everything && number % 4 != 1 {
                 continue;
             }
             let after = match needed {

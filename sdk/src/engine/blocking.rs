@@ -23,6 +23,9 @@ pub(crate) fn block<F: Future>(future: F) -> Result<F::Output, Error> {
             .worker_threads(1)
             .thread_name("svc-sdk")
             .enable_all()
+            // Timers are looked at after each turn of a task: 61 turns, the default, would outlive
+            // the timeout of a call that reads informational responses without an end.
+            .event_interval(1)
             .build()
             .ok()
     });

@@ -352,6 +352,27 @@ async fn rejected_blocking_calls_do_not_spend_the_task_budget() {
     }
 }
 
+/// They arrive faster than they are read, so that the connection's task has work at every turn.
+#[cfg(feature = "blocking")]
+#[test]
+fn informational_responses_without_an_end_do_not_outlive_the_timeout() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let hints = "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(40_000);
+        while std::io::Write::write_all(&mut stream, hints.as_bytes()).is_ok() {}
+    });
+    let client = EmailClient::builder(url, "k").no_proxy().build().unwrap();
+    let call = client.emails().get("eml_1").retries(0);
+
+    let start = std::time::Instant::now();
+    let error = call.timeout(Duration::from_millis(500)).block();
+
+    assert_eq!(error.unwrap_err().kind(), &svc_sdk::ErrorKind::Timeout);
+    assert!(start.elapsed() < Duration::from_secs(5));
+}
+
 /// The hook runs for each attempt, never sees the key and cannot delimit the body.
 #[tokio::test]
 async fn a_header_hook_changes_the_headers_of_each_attempt() {

@@ -2,18 +2,11 @@
 # exchange of its step: `status`, `headers`, `text`, the JSON as it was received in `raw`, and in `body`
 # with plain names; `sent` is the JSON of the request.
 
-# A name without case, separators and namespace: `signingSecret`, `SigningSecret` and `signing_secret` are one.
+# A name without case, separators and namespace, as those of `body` are: `signingSecret`, `SigningSecret`
+# and `signing_secret` are one.
 def plain: (split(":") | last // "") | ascii_downcase | gsub("[^a-z0-9]"; "");
 
-# A value with plain names. Of several that are one, the name without separators counts.
-def plainly:
-    if isobject then reduce to_entries[] as $it ({};
-        ($it.key | plain) as $name
-        | if has($name) and ($it.key | test("[^A-Za-z0-9]")) then . else .[$name] = ($it.value | plainly) end)
-    elif isarray then map(plainly)
-    else . end;
-
-.at |= map_values(.body = (.raw | plainly)) | . as $seen |
+. as $seen |
 
 # True or false, also as a text or a number; else null.
 def flag: (tostring | ascii_downcase) as $word |

@@ -61,12 +61,13 @@ impl Exchange {
         let sign = |secret: &String| hex::encode(tag(secret.as_bytes(), &self.request_body));
         let tags = secrets.iter().map(|(step, secret)| (*step, sign(secret)));
         let text = self.text();
-        let raw = text.trim_start_matches('\u{feff}');
+        let raw = serde_json::from_str(text.trim_start_matches('\u{feff}')).unwrap_or_default();
         json!({
             "status": self.status,
             "is_delivery": self.is_delivery,
             "headers": by_name(&self.headers, Clone::clone),
-            "raw": serde_json::from_str::<Value>(raw).unwrap_or_default(),
+            "body": with_plain_names(&raw),
+            "raw": raw,
             "text": text,
             "sent": serde_json::from_slice::<Value>(&self.request_body).unwrap_or_default(),
             "request_text": String::from_utf8_lossy(&self.request_body),
@@ -95,6 +96,27 @@ impl Exchange {
             headers,
             body: beginning(&body).to_owned(),
         }
+    }
+}
+
+/// A value whose names have no case, separators and namespace. Of several that are one, the name without
+/// separators counts.
+fn with_plain_names(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let mut plain = Map::new();
+            for (name, value) in fields {
+                let local = name.rsplit(':').next().unwrap_or_default();
+                let letters = local.chars().filter(char::is_ascii_alphanumeric);
+                let letters = letters.collect::<String>();
+                if letters == *name || !plain.contains_key(&letters.to_ascii_lowercase()) {
+                    plain.insert(letters.to_ascii_lowercase(), with_plain_names(value));
+                }
+            }
+            plain.into()
+        }
+        Value::Array(items) => items.iter().map(with_plain_names).collect(),
+        other => other.clone(),
     }
 }
 

@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::middleware::{self, Next};
 use axum::response::IntoResponse as _;
+use rmcp::transport::common::http_header::HEADER_SESSION_ID;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::json;
@@ -26,6 +27,9 @@ const TOKEN: &str = "SVC_MCP_TOKEN";
 
 /// Where the protocol is.
 const PATH: &str = "/mcp";
+
+/// How many sessions are open at once. One whose client has left ends after five minutes.
+const MAX_SESSIONS: usize = 64;
 
 /// Reads the address of `--listen`: other machines must not reach the server.
 pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
@@ -80,7 +84,19 @@ pub async fn serve(
         .with_allowed_hosts(hosts)
         .enforce_origin_validation();
     let sessions = Arc::new(LocalSessionManager::default());
-    let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
+    let service =
+        StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
+    let limit = middleware::from_fn(move |request: Request, next: Next| {
+        let sessions = Arc::clone(&sessions);
+        async move {
+            let is_of_session = request.headers().contains_key(HEADER_SESSION_ID);
+            if is_of_session || sessions.sessions.read().await.len() < MAX_SESSIONS {
+                return next.run(request).await;
+            }
+            let why = format!("{MAX_SESSIONS} sessions are open; try again in five minutes\n");
+            (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
+        }
+    });
     let authorize = middleware::from_fn(move |request: Request, next: Next| async move {
         // Digests are compared, so that the time tells nothing about the token.
         let given = request
@@ -105,6 +121,9 @@ pub async fn serve(
         )
             .into_response()
     });
-    let router = Router::new().route_service(PATH, service).layer(authorize);
+    let router = Router::new()
+        .route_service(PATH, service)
+        .layer(limit)
+        .layer(authorize);
     Ok(axum::serve(listener, router).await?)
 }

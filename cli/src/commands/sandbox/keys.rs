@@ -16,8 +16,7 @@ use crate::output_schema::of;
 pub const VIEW: View = View(&[
     Column::id("ID", "/id"),
     Column::text("SERVICE", "/service"),
-    Column::prose("SCOPES", "/scopes"),
-    Column::text("SCOPE", "/scope"),
+    Column::prose("SCOPE", "/scopes|/scope"),
     Column::text("MODE", "/mode").droppable(),
     Column::id("KEY", "/key"),
     Column::id("BEGINS WITH", "/hint").droppable(),

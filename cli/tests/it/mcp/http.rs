@@ -157,6 +157,25 @@ fn the_token_of_the_environment_is_used() {
     assert_eq!(listening.initialize(&listening.host, &[bearer]).0, 200);
 }
 
+/// A session takes memory until it has been idle for five minutes, also if its client has left.
+#[test]
+fn the_number_of_sessions_is_bounded() {
+    let home = Home::new();
+    let listening = Listening::start(&home, &[]);
+    let bearer = [format!("Authorization: Bearer {}", listening.token)];
+    for number in 1..=64 {
+        let (status, text) = listening.initialize(&listening.host, &bearer);
+        assert_eq!(status, 200, "{number}: {text}");
+    }
+
+    let (status, text) = listening.initialize(&listening.host, &bearer);
+    assert!(status == 503 && text.contains("64 sessions"), "{text}");
+
+    // Those that are open are served.
+    let of_session = [bearer[0].clone(), "Mcp-Session-Id: unknown".to_owned()];
+    assert_eq!(listening.initialize(&listening.host, &of_session).0, 404);
+}
+
 #[test]
 fn other_machines_cannot_reach_it() {
     for address in ["0.0.0.0:4090", "192.0.2.1:4090", "[::]:4090", "4090"] {

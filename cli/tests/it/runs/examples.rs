@@ -360,7 +360,10 @@ fn run_example(world: &World, line: &str) -> Result<(), String> {
         .iter()
         .find(|(exactly, ..)| line == *exactly)
         .map_or(0, |(_, code, _)| *code);
-    let run = in_a_shell(&scene, &text);
+    let run = match alone(&text) {
+        Some(words) => without_a_shell(&scene, &words),
+        None => in_a_shell(&scene, &text),
+    };
     if run.code == code {
         return Ok(());
     }
@@ -368,6 +371,28 @@ fn run_example(world: &World, line: &str) -> Result<(), String> {
         "{line}\n{text}\n{} instead of {code}: {}{}",
         run.code, run.stdout, run.stderr
     ))
+}
+
+/// The words of a line that needs no shell, no process and none of the programs.
+fn alone(text: &str) -> Option<Vec<String>> {
+    let needs = [
+        "mcp", "listen", "serve", "stop", "watch", "exec", "open", "login",
+    ];
+    let needs_process = needs.iter().any(|word| text.contains(word))
+        || PROGRAMS.iter().any(|(name, _)| text.contains(name));
+    if needs_process || text.contains(['|', '&', ';', '<', '>', '$', '`', '*', '?', '~']) {
+        return None;
+    }
+    let words = shlex::split(text)?;
+    (words.first()? == "svc").then_some(words)
+}
+
+fn without_a_shell(scene: &Scene<'_>, words: &[String]) -> Run {
+    let words = words[1..].iter().map(String::as_str).collect::<Vec<_>>();
+    let mut command = scene.home().command(&words);
+    scene.configure(&mut command);
+    command.env("EDITOR", "true");
+    Run::complete(command)
 }
 
 fn in_a_shell(scene: &Scene<'_>, text: &str) -> Run {

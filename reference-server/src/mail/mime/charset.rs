@@ -1,4 +1,4 @@
-//! Text in any charset of mail. `encoding_rs` has those of the WHATWG, `mail-parser` UTF-7.
+//! Text in any charset of mail. `encoding_rs` has those of the WHATWG.
 
 use std::borrow::Cow;
 
@@ -6,6 +6,8 @@ use encoding_rs::{
     EUC_KR, Encoding, GBK, ISO_2022_JP, REPLACEMENT, UTF_16BE, UTF_16LE, WINDOWS_1252,
 };
 use mail_parser::decoders::charsets::map::charset_decoder;
+
+use super::transfer;
 
 /// Decodes text in the charset with this label; see [`undeclared`] for an unknown one.
 pub(super) fn decode(bytes: &[u8], label: &str) -> String {
@@ -24,6 +26,9 @@ pub(super) fn decode(bytes: &[u8], label: &str) -> String {
     if label == "utf-16" {
         return decode_as(byte_order(bytes), bytes);
     }
+    if matches!(label, "utf-7" | "unicode-1-1-utf-7") {
+        return from_utf7(bytes);
+    }
     if let Some(encoding) = encoding(label) {
         return decode_as(encoding, bytes);
     }
@@ -40,7 +45,6 @@ pub(super) fn decode(bytes: &[u8], label: &str) -> String {
         text.extend(bytes.iter().map(char));
         return text;
     }
-    let label = label.strip_prefix("unicode-1-1-").unwrap_or(label);
     match charset_decoder(label.as_bytes()) {
         Some(decoder) => decoder(bytes),
         None => undeclared(bytes, ""),
@@ -69,7 +73,34 @@ pub(super) fn as_sent<'x>(text: &'x str, label: &str) -> Cow<'x, [u8]> {
 }
 
 fn decode_as(encoding: &'static Encoding, bytes: &[u8]) -> String {
-    encoding.decode(bytes).0.into_owned()
+    if encoding != ISO_2022_JP {
+        return encoding.decode(bytes).0.into_owned();
+    }
+    // Each line begins in ASCII. Two escape sequences, one after the other, are no damage.
+    let pieces = bytes.chunk_by(|_, next| !b"\x1b\r\n".contains(next));
+    pieces.map(|piece| encoding.decode(piece).0).collect()
+}
+
+/// Text between `+` and `-` is Base64 of UTF-16. `+-` is a plus (RFC 2152).
+fn from_utf7(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some(at) = rest.iter().position(|&byte| byte == b'+') {
+        text.push_str(&String::from_utf8_lossy(&rest[..at]));
+        rest = &rest[at + 1..];
+        let digits = rest.iter().take_while(|&&byte| transfer::is_digit(byte));
+        let (digits, after) = rest.split_at(digits.count());
+        let utf16 = transfer::base64(digits);
+        // What is left after the last character is padding.
+        let utf16 = &utf16[..utf16.len() & !1];
+        text.push_str(&UTF_16BE.decode_without_bom_handling(utf16).0);
+        if digits.is_empty() {
+            text.push('+');
+        }
+        rest = after.strip_prefix(b"-").unwrap_or(after);
+    }
+    text.push_str(&String::from_utf8_lossy(rest));
+    text
 }
 
 /// That of UTF-16 without a mark at its start: where the zeros of letters and spaces are.

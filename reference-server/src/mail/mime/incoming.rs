@@ -3,10 +3,13 @@
 //! without a header is all text. The structure of the parts is read in `part.rs`; `shown.rs`
 //! decides which of them are text and which are files.
 
+use std::sync::LazyLock;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mail_parser::parsers::MessageStream;
 use mail_parser::{Addr, Address, HeaderName};
+use regex_lite::Regex;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -137,7 +140,9 @@ pub(crate) fn mailboxes(list: &str) -> Vec<String> {
     let list = words::decode_with(list, |text| {
         format!(" =?utf-8?B?{}?=", STANDARD.encode(text))
     });
-    let list = format!("{}\n", with_quoted_parts_in_brackets(&list));
+    let list = with_quoted_parts_in_brackets(&list);
+    // It loses the space before a quoted string.
+    let list = format!("{}\n", QUOTED.replace_all(&list, "\"$1$2\""));
     let parsed = MessageStream::new(list.as_bytes())
         .parse_address()
         .into_address();
@@ -147,6 +152,10 @@ pub(crate) fn mailboxes(list: &str) -> Vec<String> {
         .filter_map(|one| mailbox(one, has_brackets))
         .collect()
 }
+
+/// A quoted string, and the space before it.
+static QUOTED: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r#"([ \t]*)"((?:[^"\\]|\\.)*)""#).expect("a valid pattern"));
 
 /// `"a b"@c.test` as `<"a b"@c.test>`: without brackets, the parser takes the quoted part for a name.
 fn with_quoted_parts_in_brackets(list: &str) -> String {
@@ -231,6 +240,80 @@ mod tests {
             let message = Incoming::parse(source.as_bytes());
             assert_eq!(message.from, "ada@a.test", "{before:?}");
             assert_eq!(message.subject, "x", "{before:?}");
+
+            let traced = format!("Return-Path: <b@c.test>\r\n{source}");
+            assert_eq!(
+                Incoming::parse(traced.as_bytes()).subject,
+                "x",
+                "{before:?}"
+            );
+        }
+        let body = "From here on\r\n\r\ny";
+        let message = format!("Subject: x\r\n{body}");
+        assert_eq!(text(message.as_bytes()), body);
+    }
+
+    #[test]
+    fn a_body_with_a_file_name_is_shown() {
+        let part = |kind: &str, content: &str| {
+            let name = "Content-Disposition: inline; filename=x";
+            format!("\r\n--b\r\nContent-Type: text/{kind}\r\n{name}\r\n\r\n{content}")
+        };
+        for (kind, content, text, files) in [
+            ("alternative", "html", "plain", 0),
+            ("mixed", "plain", "plain", 1),
+            ("related", "plain", "plain", 1),
+            ("signed", "plain", "plain", 1),
+        ] {
+            let parts = [part("plain", "plain"), part(content, "second")].concat();
+            let source = format!("Content-Type: multipart/{kind}; boundary=b\r\n{parts}\r\n--b--");
+            let message = Incoming::parse(source.as_bytes());
+            assert_eq!(message.text.as_deref(), Some(text), "{kind}");
+            assert_eq!(message.html.is_some(), content == "html", "{kind}");
+            assert_eq!(message.attachments.len(), files, "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_boundary_belongs_to_the_inner_multipart_until_that_is_closed() {
+        let kind = |kind| format!("Content-Type: multipart/{kind}; boundary=b\r\n\r\n--b\r\n");
+        let body = "\r\ntext\r\n--b\r\nContent-Type: text/html\r\n\r\nhtml\r\n--b--\r\n";
+        let file = "\r\n--b\r\nContent-Type: image/png\r\n\r\nx";
+        for source in [
+            format!(
+                "{}{}{body}{file}\r\n--b--",
+                kind("mixed"),
+                kind("alternative")
+            ),
+            format!(
+                "{}{}{}{body}{file}\r\n--b--{file}\r\n--b--",
+                kind("mixed"),
+                kind("related"),
+                kind("alternative")
+            ),
+        ] {
+            let message = Incoming::parse(source.as_bytes());
+            assert_eq!(message.text.as_deref(), Some("text"), "{source}");
+            assert_eq!(message.html.as_deref(), Some("html"), "{source}");
+            let files = message.attachments;
+            assert!(
+                !files.is_empty() && files.iter().all(|file| file.content == b"x"),
+                "{source}"
+            );
+            assert_eq!(files.len(), source.matches("image").count(), "{source}");
+        }
+    }
+
+    #[test]
+    fn flowed_lines_are_joined_within_their_quote() {
+        for (flowed, joined) in [
+            ("> one \r\n> two\r\nthree", "> one two\r\nthree"),
+            ("> a \r\n>> b \r\n>>c\r\nd", "> a \r\n>> b c\r\nd"),
+            ("> quote \r\nreply", "> quote \r\nreply"),
+            ("text \r\n-- \r\nname", "text \r\n-- \r\nname"),
+        ] {
+            let source = format!("Content-Type: text/plain; format=flowed\r\n\r\n{flowed}");
+            assert_eq!(text(source.as_bytes()), joined);
         }
     }
 
@@ -273,6 +356,11 @@ mod tests {
             ),
             ("Content-Type: text/plain\r\n\r\n\u{1b}$B$F\u{1b}(B".into(), "て"),
             (encoded("win-1251", "z/A="), "Пр"),
+            ("Content-Type: text/plain; charset=utf-7\r\n\r\n1 +- 1 x+AOk.y +AOk".into(), "1 + 1 xé.y é"),
+            (
+                "Content-Type: text/plain; charset=iso-2022-jp\r\n\r\n\u{1b}(B\u{1b}$B$F\u{1b}(B\u{1b}$B$F\r\na".into(),
+                "てて\r\na",
+            ),
             (encoded("utf-16", "AEcAcg=="), "Gr"),
             (encoded("utf-16", "RwByAA=="), "Gr"),
             ("Subject: x\r\nno field\r\n\r\ny".into(), "no field\r\n\r\ny"),
@@ -312,6 +400,15 @@ mod tests {
             (
                 "=?utf-8?Q?Doe,_J=C3?= =?utf-8?Q?=A9?= <a@b.test>",
                 "\"Doe, Jé\" <a@b.test>",
+            ),
+            (
+                "=?utf-8?Q?Zo=C3=AB?= \"B.\" =?utf-8?Q?=C3=89?= <a@b.test>",
+                "Zoë B. É <a@b.test>",
+            ),
+            ("\"A \\\"\" \"B\" <a@b.test>", "\"A \\\" B\" <a@b.test>"),
+            (
+                "Ada \"Countess\" Lovelace <a@b.test>",
+                "Ada Countess Lovelace <a@b.test>",
             ),
             ("\"a b\"@c.test", "\"a b\"@c.test"),
             ("\"a@b.test\" <c@b.test>", "\"a@b.test\" <c@b.test>"),
@@ -473,6 +570,8 @@ mod tests {
             "Content-Type: multipart/mixed; boundary=a\r\n\r\n{}",
             "--a\r\nContent-Type: multipart/mixed; boundary=nope\r\n\r\n".repeat(20_000)
         );
+        let repeated = "--a\r\nContent-Type: multipart/mixed; boundary=a\r\n\r\n".repeat(20_000);
+        let repeated = &repeated["--a\r\n".len()..];
         let words = format!("Subject: {}\r\n\r\n", "=?utf-8?q?".repeat(40_000));
         let comments = format!("To: {}a@b.test\r\n\r\n", "(".repeat(200_000));
         let messages = [
@@ -484,6 +583,7 @@ mod tests {
                 format!("Content-Type: text/plain{pieces}\r\n\r\nx"),
             ),
             ("unbounded", unbounded),
+            ("repeated", repeated.to_owned()),
             ("words", words),
             ("comments", comments),
         ];

@@ -11,6 +11,8 @@ use crate::mail::header::{Field, field_length};
 
 /// Multiparts within multiparts. Deeper ones are read as text.
 const MAX_DEPTH: usize = 50;
+/// Multiparts with the boundary of the one around them, each in the next.
+const MAX_REPEATED: usize = 4;
 /// Parts of a message. Further ones are left out of what is shown, and not of the source.
 const MAX_PARTS: usize = 10_000;
 
@@ -58,7 +60,8 @@ impl<'x> Part<'x> {
             let boundary = content_type
                 .get("boundary", "")
                 .filter(|_| depth < MAX_DEPTH);
-            let bodies = boundary.map(|boundary| split(body, boundary.trim_end().as_bytes()));
+            let bodies =
+                boundary.map(|boundary| split(body, boundary.trim_end(), depth < MAX_REPEATED));
             let default = match &*content_type.value {
                 "multipart/digest" => "message/rfc822",
                 _ => "text/plain",
@@ -132,22 +135,33 @@ impl<'x> Part<'x> {
     }
 }
 
-/// The parts of a body. The last one may lack its closing boundary.
-fn split<'x>(body: &'x [u8], boundary: &[u8]) -> Vec<&'x [u8]> {
+/// The parts of a body. The last one may lack its closing boundary. A boundary may be that of a
+/// multipart within, too, if it `repeats`: it is of the outer one after it closed the inner one.
+fn split<'x>(body: &'x [u8], boundary: &str, repeats: bool) -> Vec<&'x [u8]> {
     let mut parts = Vec::new();
     let mut start = None;
     let mut at = 0;
+    let mut line_before = 0;
+    let mut open = 0;
     for line in body.split_inclusive(|&byte| byte == b'\n') {
         let before = at;
         at += line.len();
         let Some(rest) = line
             .strip_prefix(b"--")
-            .and_then(|line| line.strip_prefix(boundary))
+            .and_then(|line| line.strip_prefix(boundary.as_bytes()))
         else {
             continue;
         };
         let end = rest.strip_prefix(b"--");
         if !end.unwrap_or(rest).trim_ascii().is_empty() {
+            continue;
+        }
+        if repeats && start.is_some() && is_multipart(&body[line_before..before], boundary) {
+            open += 1;
+        }
+        line_before = at;
+        if open > 0 {
+            open -= usize::from(end.is_some());
             continue;
         }
         if let Some(start) = start {
@@ -160,6 +174,17 @@ fn split<'x>(body: &'x [u8], boundary: &[u8]) -> Vec<&'x [u8]> {
     }
     parts.extend(start.map(|start| without_line_break(&body[start..])));
     parts
+}
+
+fn is_multipart(part: &[u8], boundary: &str) -> bool {
+    let (fields, _) = split_header_of_part(part);
+    let content_type = first(&fields, "Content-Type");
+    content_type.is_some_and(|field| {
+        let content_type = Parameterized::read(&field.unfolded());
+        let declared = content_type.get("boundary", "");
+        let is_same = declared.is_some_and(|declared| declared.trim_end() == boundary);
+        is_same && content_type.value.starts_with("multipart/")
+    })
 }
 
 fn without_line_break(body: &[u8]) -> &[u8] {
@@ -176,16 +201,10 @@ pub(crate) fn has_header(source: &[u8]) -> bool {
 /// line before it.
 fn split_header(source: &[u8]) -> (Vec<Field<'_>>, &[u8]) {
     let mut fields = Vec::new();
-    let mut rest = source.strip_prefix(b"\xef\xbb\xbf").unwrap_or(source);
-    // The line before each message in an mbox file.
-    let (first, after) = rest.split_at(field_length(rest));
-    let is_separator = [&b"From "[..], b">From "]
-        .iter()
-        .any(|start| first.starts_with(start));
-    if is_separator && !Field::new(first).is("From") {
-        rest = after;
-    }
+    let mut rest = source;
     while !rest.is_empty() {
+        let start = rest;
+        rest = rest.strip_prefix(b"\xef\xbb\xbf").unwrap_or(rest);
         for end in [&b"\r\n"[..], b"\n"] {
             if let Some(body) = rest.strip_prefix(end) {
                 return (fields, body);
@@ -193,14 +212,26 @@ fn split_header(source: &[u8]) -> (Vec<Field<'_>>, &[u8]) {
         }
         let (line, after) = rest.split_at(field_length(rest));
         let field = Field::new(line);
+        if is_separator(field, after) {
+            rest = after;
+            continue;
+        }
         if !field.is_valid() {
-            let body = if fields.is_empty() { source } else { rest };
+            let body = if fields.is_empty() { source } else { start };
             return (fields, body);
         }
         fields.push(field);
         rest = after;
     }
     (fields, rest)
+}
+
+/// Whether it is the line before each message in an mbox file. A server that takes such a message
+/// adds its own fields before it.
+fn is_separator(line: Field<'_>, after: &[u8]) -> bool {
+    let next = &after[..field_length(after)];
+    let is_separator = line.raw.starts_with(b"From ") || line.raw.starts_with(b">From ");
+    is_separator && !line.is("From") && Field::new(next).is_valid()
 }
 
 /// Like [`split_header`], of a part: a line of white space ends its header, too. Otherwise such a

@@ -17,9 +17,7 @@ pub(super) struct Shown {
 /// Where a part is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// The whole message.
-    Alone,
-    /// The first of its multipart, or one of alternatives.
+    /// The whole message, the first of its multipart, or one of alternatives.
     Body,
     /// Later in a multipart.
     Later,
@@ -34,7 +32,7 @@ impl Shown {
     /// The shown parts of a message, and its files.
     pub(super) fn of<'p, 'x>(message: &'p Part<'x>) -> (Self, Vec<&'p Part<'x>>) {
         let mut files = Vec::new();
-        let shown = Self::within(message, Place::Alone, &mut files);
+        let shown = Self::within(message, Place::Body, &mut files);
         (shown.unwrap_or_default(), files)
     }
 
@@ -126,13 +124,10 @@ fn is_shown(part: &Part<'_>, place: Place) -> bool {
     if !is_text || part.disposition.value == "attachment" {
         return false;
     }
-    let has_name = |place| match place {
-        Place::Body => part.disposition.get("filename", "").is_some(),
-        _ => part.file_name("").is_some(),
-    };
     match place {
-        Place::Alone => true,
-        Place::Body | Place::Later => !has_name(place),
+        // Some programs name the body, too.
+        Place::Body => true,
+        Place::Later => part.file_name("").is_none(),
         Place::Resource => false,
     }
 }
@@ -187,14 +182,29 @@ fn text(part: &Part<'_>) -> String {
         return text;
     }
 
-    // RFC 3676: a line with a space at its end goes on in the next one.
+    // RFC 3676: a line with a space at its end goes on in the next one, if that is quoted as deeply.
     let deletes_space = parameter("delsp").eq_ignore_ascii_case("yes");
     let mut flowed = String::with_capacity(text.len());
+    let mut open_depth = None;
     for line in text.split_inclusive('\n') {
-        let line = line.strip_prefix(' ').unwrap_or(line);
-        let content = line.trim_end_matches(['\r', '\n']);
-        if !content.ends_with(' ') || content == "-- " {
-            flowed.push_str(line);
+        let unquoted = line.trim_start_matches('>');
+        let depth = line.len() - unquoted.len();
+        let unstuffed = unquoted.strip_prefix(' ').unwrap_or(unquoted);
+        let content = unstuffed.trim_end_matches(['\r', '\n']);
+        let is_signature = content == "-- ";
+        if open_depth != Some(depth) || is_signature {
+            if open_depth.is_some() {
+                flowed.push_str("\r\n");
+            }
+            if depth > 0 {
+                flowed.push_str(&line[..line.len() - unstuffed.len()]);
+            }
+        }
+
+        let goes_on = content.ends_with(' ') && !is_signature;
+        open_depth = goes_on.then_some(depth);
+        if !goes_on {
+            flowed.push_str(unstuffed);
         } else if deletes_space {
             flowed.push_str(&content[..content.len() - 1]);
         } else {

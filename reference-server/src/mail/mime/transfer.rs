@@ -50,7 +50,7 @@ pub(super) fn base64(content: &[u8]) -> Vec<u8> {
     decoded
 }
 
-fn is_digit(byte: u8) -> bool {
+pub(super) fn is_digit(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/'
 }
 
