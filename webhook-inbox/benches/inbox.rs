@@ -174,11 +174,11 @@ async fn postgres(config: &Config, count: usize) -> Rates {
         let deliveries = ids.map(delivery).collect::<Vec<_>>();
         let accepts = Took {
             inbox: accept_all(&deliveries, async |each| {
-                _ = inbox.accept(&each).await.unwrap()
+                _ = inbox.accept(&each).await.unwrap();
             })
             .await,
             plain: accept_all(&deliveries, async |each| {
-                accept_plainly(&pools[0], each).await
+                accept_plainly(&pools[0], each).await;
             })
             .await,
         };
@@ -187,8 +187,8 @@ async fn postgres(config: &Config, count: usize) -> Rates {
             inbox: handle_all(&pools).await,
         };
         if turn > 0 {
-            accepted.add(accepts);
-            handled.add(handles);
+            accepted.add(&accepts);
+            handled.add(&handles);
         }
     }
     let rates = |took: Took| Pair {
@@ -208,7 +208,7 @@ struct Took {
 }
 
 impl Took {
-    fn add(&mut self, other: Self) {
+    fn add(&mut self, other: &Self) {
         self.inbox += other.inbox;
         self.plain += other.plain;
     }
@@ -401,7 +401,7 @@ async fn beside(config: &Config, old: usize) -> Beside {
 
     let deliveries = (0..NEW).map(delivery).collect::<Vec<_>>();
     accept_all(&deliveries, async |each| {
-        _ = inbox.accept(&each).await.unwrap()
+        _ = inbox.accept(&each).await.unwrap();
     })
     .await;
     let rate = rate(NEW, handle_all(&pools).await);
@@ -422,7 +422,7 @@ async fn sqlite(path: &std::path::Path, count: usize) -> Rates {
     let deliveries = (0..count).map(delivery).collect::<Vec<_>>();
 
     let accepted = accept_all(&deliveries, async |each| {
-        _ = inbox.accept(&each).await.unwrap()
+        _ = inbox.accept(&each).await.unwrap();
     })
     .await;
     let since = Instant::now();

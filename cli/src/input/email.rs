@@ -5,6 +5,7 @@
 
 use sha2::{Digest as _, Sha256};
 use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
 use url::Host;
 
 /// The address `a@b` in the form in which addresses are compared: in lower case, and with the
@@ -82,6 +83,10 @@ pub fn check(text: &str) -> Result<String, &'static str> {
         return Err(
             "the address has characters that stand for others, such as a letter and its accent",
         );
+    }
+    let is_letter = |c: char| c.is_alphanumeric() || is_combining_mark(c);
+    if address.contains(|c: char| !c.is_ascii() && !is_letter(c)) {
+        return Err("the address has a character that is neither letter nor digit");
     }
     let is_dotted = |part: &str| part.split('.').all(|label| !label.is_empty());
     let comparable = comparable(address);

@@ -64,6 +64,8 @@ pub struct OptOuts {
 #[derive(Default)]
 struct Column {
     about: About,
+    /// Whether it is a key within values, such as metadata.
+    is_within: bool,
     /// Whether the user says what it is about.
     is_chosen: bool,
     records: usize,
@@ -126,12 +128,7 @@ impl Column {
         let count = self.values.len();
         let has_both = self.has_yes && (self.has_no || self.has_blank);
         let is_no_or_nothing = self.has_no && self.has_blank && self.has_word_for_yes_or_no;
-        count <= MOST_ANSWERS && (has_both || is_no_or_nothing) && !self.is_initials()
-    }
-
-    /// Whether its values are several letters, which are no answers.
-    fn is_initials(&self) -> bool {
-        self.values.len() > 2 && self.values.iter().all(|value| is_letter(value))
+        count <= 2 && (has_both || is_no_or_nothing)
     }
 
     /// Whether it has to be asked about.
@@ -205,6 +202,7 @@ impl OptOuts {
                 }
                 let column = Column {
                     about: self.about_within(&name, &key),
+                    is_within: name != key,
                     ..Column::default()
                 };
                 self.columns.insert(Arc::clone(&name), column);
@@ -291,9 +289,12 @@ impl OptOuts {
     /// a person says of them; the file then has to be read again. Who cannot be asked has to declare
     /// them.
     pub async fn ask(&self, context: &Context) -> Result<Vec<(String, About)>, Failure> {
+        // An export of contacts has a column that says it, and metadata of any kind.
+        let is_said = self.columns.keys().any(|name| self.reads(name));
         let open = self.columns.iter().filter(|(name, column)| {
-            let is_excluded = self.is_none_other && !matches!(column.about, About::Status);
-            column.is_open(name) && !is_excluded
+            let is_excluded = self.is_none_other && column.about != About::Status;
+            let is_of_export = is_said && column.is_within;
+            column.is_open(name) && !is_excluded && !is_of_export
         });
         let open = open.collect::<Vec<_>>();
         if open.is_empty() {

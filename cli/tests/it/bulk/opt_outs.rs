@@ -335,18 +335,12 @@ fn options_say_who_gets_no_email() {
     ] {
         let file = home.file("suppress", content.replace(';', ","));
         let run = send(&home, rows, &["--suppress", &file]);
-        assert!(
-            run.code == 2 && run.stderr.contains("b@example.test` is not an address"),
-            "{run:?}"
-        );
+        assert_eq!((run.code, counts(&run)), (0, [1, 2, 0]), "{run:?}");
     }
-    for quoted in ["'a@example.test'", "\u{201c}a@example.test\u{201d}"] {
+    for quoted in ["'b@example.test'", "\u{201c}b@example.test\u{201d}"] {
         let file = home.file("suppress", quoted);
         let run = send(&home, rows, &["--suppress", &file]);
-        assert!(
-            run.code == 2 && run.stderr.contains("is not an address"),
-            "{run:?}"
-        );
+        assert_eq!((run.code, counts(&run)), (0, [1, 2, 0]), "{run:?}");
     }
     let file = home.file("suppress", "*@example.test\n");
     let run = send(&home, rows, &["--suppress", &file]);
@@ -518,6 +512,8 @@ fn what_was_declared_holds_for_the_same_columns_in_another_order() {
     let rows = "VIP,email,Werbung\nja,c@example.test,ja\nnein,d@example.test,nein\n";
     assert_eq!(counts(&send(&home, rows, &[])), [1, 1, 0]);
     // One new answer leaves the other as it is.
-    let rows = "VIP,email,Werbung\nja,e@example.test,ja\nnein,f@example.test,nein\n";
-    assert_eq!(counts(&send(&home, rows, &["--opt-out", "VIP"])), [0, 2, 0]);
+    let rows = "VIP,email,Werbung\nja,e@example.test,ja\nnein,f@example.test,nein\n\
+        nein,g@example.test,ja\n";
+    let run = send(&home, rows, &["--opt-out", "VIP"]);
+    assert_eq!(counts(&run), [1, 2, 0]);
 }
