@@ -5,7 +5,7 @@ pub(crate) mod codes;
 pub(crate) mod dkim;
 pub(crate) mod dns;
 pub(crate) mod header;
-mod html;
+pub(crate) mod html;
 pub(crate) mod html_check;
 pub(crate) mod links;
 pub(crate) mod mime;

@@ -19,6 +19,7 @@ use crate::http::page::PREVIEW_POLICY;
 use crate::http::response::content;
 use crate::http::written::{Written, written};
 use crate::mail::codes::codes;
+use crate::mail::html::write_with_images;
 use crate::mail::html_check;
 use crate::mail::links::{self, Targets};
 use crate::mail::mime::Incoming;
@@ -182,13 +183,15 @@ pub(crate) async fn raw(call: ControlCall) -> Result<Response<Body>, Failure> {
 pub(crate) async fn html(call: ControlCall) -> Result<Response<Body>, Failure> {
     let Found { memory, unread, .. } = opened(&call, READ).await?;
     let open = move || {
-        let html = Incoming::parse(&unread.open()?.source).html;
-        let html = html.ok_or_else(|| Failure::not_found("HTML part"))?;
+        let message = Incoming::parse(&unread.open()?.source);
+        if message.html.is_none() {
+            return Err(Failure::not_found("HTML part"));
+        }
         let mut head = content("text/html; charset=utf-8", Body::empty());
         let policy = HeaderValue::from_static(PREVIEW_POLICY);
         head.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
         Ok((head, move |to: &mut dyn Write| {
-            to.write_all(html.as_bytes())
+            write_with_images(&message, to)
         }))
     };
     written(memory, open).await
