@@ -81,6 +81,7 @@ impl ColumnOptions {
             };
             rule.choose(column, about);
         }
+
         let declared = [
             (&self.opt_out, About::OptedOut),
             (&self.opt_in, About::Subscribed),
@@ -91,6 +92,7 @@ impl ColumnOptions {
                 rule.choose(column, about);
             }
         }
+
         rule.is_none_other = self.opt_out.iter().any(|column| column == NONE);
         rule.is_recalled = self.is_recalled;
         rule
@@ -115,6 +117,7 @@ impl ColumnOptions {
             let others = columns.into_iter();
             others.filter(|column| !named.contains(column))
         };
+
         self.opt_out.extend(others(declared.opt_out));
         self.opt_in.extend(others(declared.opt_in));
         self.ignore.extend(others(declared.ignore));
@@ -181,6 +184,7 @@ impl ColumnOptions {
                 None => names(columns),
             }));
         }
+
         Ok(())
     }
 
@@ -199,9 +203,11 @@ impl ColumnOptions {
                 (first, _) => Ok(first.map(|(at, _)| at)),
             }
         };
+
         if let Some(at) = position(&|name| self.field(name) == Some("email"))? {
             return Ok(Some(at));
         }
+
         let is_named = |name: &str, words: &[&str]| {
             self.field(name).is_none() && words.contains(&compact(name).as_str())
         };

@@ -47,6 +47,7 @@ pub fn check(text: &str) -> Result<String, &'static str> {
     if text.chars().any(char::is_control) {
         return Err("the address contains a line end or another control character");
     }
+
     let address = match text.split_once('<') {
         None => text,
         Some((name, rest)) => {
@@ -64,6 +65,7 @@ pub fn check(text: &str) -> Result<String, &'static str> {
     let Some((local, domain)) = address.split_once('@') else {
         return Err("not an email address");
     };
+
     let odd = |c: char| {
         let is_special = matches!(
             c,
@@ -71,6 +73,7 @@ pub fn check(text: &str) -> Result<String, &'static str> {
         );
         is_special || c.is_whitespace()
     };
+
     if local.contains(odd) || domain.contains(odd) {
         return Err(AMBIGUOUS);
     }
@@ -84,16 +87,19 @@ pub fn check(text: &str) -> Result<String, &'static str> {
             "the address has characters that stand for others, such as a letter and its accent",
         );
     }
+
     let is_letter = |c: char| c.is_alphanumeric() || is_combining_mark(c);
     if address.contains(|c: char| !c.is_ascii() && !is_letter(c)) {
         return Err("the address has a character that is neither letter nor digit");
     }
+
     let is_dotted = |part: &str| part.split('.').all(|label| !label.is_empty());
     let comparable = comparable(address);
     let is_named = comparable.rsplit('@').next().is_some_and(is_domain);
     if !is_dotted(local) || !is_dotted(domain) || !is_named || local.len() > 64 {
         return Err("not an email address");
     }
+
     Ok(comparable)
 }
 
@@ -157,6 +163,7 @@ pub fn with_quoted_name(text: &str) -> Option<String> {
     let Some((name, address)) = text.rsplit_once('<') else {
         return unchanged();
     };
+
     let name = name.trim();
     let is_quoted = name.len() > 1 && name.starts_with('"') && name.ends_with('"');
     match address.strip_suffix('>') {

@@ -95,6 +95,7 @@ impl Column {
             self.has_blank = true;
             return;
         }
+
         self.has_yes |= kind == Kind::Yes;
         self.has_no |= kind == Kind::No;
         self.has_word_for_yes_or_no |=
@@ -193,7 +194,9 @@ impl OptOuts {
 
     /// Judges a record, whose address is in this field. Any one column that opts out is enough.
     pub fn judge(&mut self, record: &Record, address: Option<usize>) -> Subscribed {
-        let (mut yes, mut no, mut unclear) = (None, None, None);
+        let mut yes = None;
+        let mut no = None;
+        let mut unclear = None;
         let mut is_blank = false;
         for Said { name, key, text } in said(record, address) {
             if !self.columns.contains_key(&name) {
@@ -210,7 +213,8 @@ impl OptOuts {
             let Some(column) = self.columns.get_mut(&name) else {
                 continue;
             };
-            let (about, kind) = (column.about, Kind::of(&text));
+            let about = column.about;
+            let kind = Kind::of(&text);
             column.see(&text, kind);
             self.is_told |= about == About::Subscribed && text != NULL;
             match (about, kind) {
@@ -245,6 +249,7 @@ impl OptOuts {
         if yes.is_none() || is_blank {
             return Subscribed::Unsaid;
         }
+
         // A key that is given twice, for example: the record has only one of its values.
         match &record.problem {
             Some(problem) => Subscribed::Unclear(problem.clone()),
@@ -269,6 +274,7 @@ impl OptOuts {
         if !read.is_empty() {
             return format!("who has opted out is read from {read}{recalled}");
         }
+
         if self.is_none_other || self.is_recalled {
             format!("no column says who has opted out{recalled}")
         } else {
@@ -300,6 +306,7 @@ impl OptOuts {
         if open.is_empty() {
             return Ok(Vec::new());
         }
+
         let problems = open.iter().map(|(name, column)| column.problem(name));
         let problems = problems.collect::<Vec<_>>().join("; ");
         let ways_out = open.iter().take(SHOWN);
@@ -312,6 +319,7 @@ impl OptOuts {
             let failure = Failure::input(&problems).code("opt_outs_unclear");
             failure.hint(&ways_out)
         };
+
         if !context.out.can_ask() || context.settings.yes || context.settings.dry_run {
             return Err(unclear());
         }
@@ -321,17 +329,20 @@ impl OptOuts {
             if column.about == About::Status {
                 continue;
             }
-            let (problem, values) = (column.problem(name), some_of(&column.values));
+            let problem = column.problem(name);
+            let values = some_of(&column.values);
             let question = format!("{problem} ({values}). {QUESTION}");
             let answer = context.out.ask_until(&question, answer).await;
             let answer = answer.map_err(|failure| failure.hint(&ways_out))?;
             said.push((name.to_string(), answer.ok_or_else(unclear)?));
         }
+
         if said.is_empty() {
             let question = format!("{problems}. Are these people subscribed?");
             let confirmed = confirm(context, &question).await;
             confirmed.map_err(|failure| failure.hint(&ways_out))?;
         }
+
         Ok(said)
     }
 }
@@ -483,6 +494,7 @@ mod tests {
             };
             rule.judge(&record, None)
         };
+
         let said = rows.iter().map(judge).collect();
         let open = rule.columns.iter().filter(|(name, it)| it.is_open(name));
         (said, open.map(|(name, _)| name.to_string()).collect())
@@ -517,6 +529,7 @@ mod tests {
             let is_asked = column == "newsletter" || value == "trial";
             assert_eq!(open.len(), usize::from(is_asked), "{column} {value}");
         }
+
         let (said, _) = judged(&[&[("subscribed", "maybe")]]);
         assert!(matches!(said[0], Subscribed::Unclear(_)));
     }
@@ -614,6 +627,7 @@ mod tests {
             };
             rule.judge(&record, None)
         };
+
         let out = Subscribed::No("attributes.prefs.opt_out".into());
         assert_eq!(judge(json!({"prefs": {"opt_out": true}})), out);
         judge(

@@ -46,6 +46,7 @@ impl PeopleFile {
             let found = found.and_then(|at| at.ok_or_else(|| no_address(columns, &mut records)));
             address = Some(found.map_err(|failure| records.in_file(failure))?);
         }
+
         Ok(Self {
             records,
             options: options.clone(),
@@ -60,11 +61,13 @@ impl PeopleFile {
         let Some(mut record) = self.records.next()? else {
             return Ok(None);
         };
+
         // Each object of JSON has its own keys.
         let of_keys = || {
             self.options
                 .address(&record.fields.iter().map(|(key, _)| key.as_ref()))
         };
+
         let address = self.address.map_or_else(of_keys, |at| Ok(Some(at)));
         let address = address.unwrap_or_else(|failure| {
             let problem = failure.message.replace("columns", "keys");
@@ -81,6 +84,7 @@ impl PeopleFile {
         {
             subscribed = Subscribed::Unclear(problem.clone());
         }
+
         let opted_out = match &subscribed {
             Subscribed::Unsaid | Subscribed::Yes => Vec::new(),
             Subscribed::No(_) | Subscribed::Unclear(_) => {
@@ -144,6 +148,7 @@ fn addresses_of(record: &Record, address: Option<usize>) -> Result<Vec<String>, 
         let value = address.and_then(|at| record.fields.get(at)?.1.as_str());
         return addresses(value.unwrap_or_default());
     };
+
     let values = record.fields.iter().map(|(_, value)| value);
     let texts = values.filter_map(|value| value.as_str());
     let texts = texts.chain(misplaced.iter().map(String::as_str));
@@ -151,6 +156,7 @@ fn addresses_of(record: &Record, address: Option<usize>) -> Result<Vec<String>, 
     for text in texts.filter(|text| text.contains('@') || text.contains('\u{ff20}')) {
         found.extend(addresses(text)?);
     }
+
     Ok(found)
 }
 
@@ -176,25 +182,30 @@ pub fn addresses(text: &str) -> Result<Vec<String>, &'static str> {
         let is_quote = email::is_quote(c) && c != '\'' && c != '\u{2019}';
         c.is_whitespace() || is_quote || ",;|<>()[]{}".contains(c)
     };
+
     for part in text.split(is_between) {
         for part in email::plain(part).split(is_between) {
             found.extend(readings(part)?);
         }
     }
+
     found.sort_unstable();
     found.dedup();
     if found.is_empty() {
         return Err("no email address");
     }
+
     Ok(found)
 }
 
 /// What a word may mean if it has an `@`: all of it, or without the marks around it.
 fn readings(word: &str) -> Result<Vec<String>, &'static str> {
     const SCHEME: &str = "mailto:";
+
     if !word.contains('@') {
         return Ok(Vec::new());
     }
+
     let is_mark = |c: char| !c.is_alphanumeric();
     let bare = word.trim_matches(is_mark);
     let has_scheme = bare
@@ -257,6 +268,7 @@ mod tests {
         ] {
             assert_eq!(addresses(text), Ok(vec!["a@b.test".to_owned()]), "{text}");
         }
+
         for text in [
             "*a@b.test",
             "#a@b.test",
@@ -267,6 +279,7 @@ mod tests {
             let found = addresses(text).expect(text);
             assert!(found.contains(&"a@b.test".to_owned()), "{text}: {found:?}");
         }
+
         for (text, address) in [
             ("o\u{2019}neil@b.test", "o'neil@b.test"),
             ("a\u{2011}b@b.test", "a-b@b.test"),
@@ -275,6 +288,7 @@ mod tests {
         ] {
             assert_eq!(addresses(text), Ok(vec![address.to_owned()]), "{text}");
         }
+
         let two = ["a@b.test", "c@d.test"].map(str::to_owned).to_vec();
         assert_eq!(addresses("a@b.test; c@d.test"), Ok(two));
         for text in [

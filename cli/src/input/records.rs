@@ -103,10 +103,12 @@ impl Format {
         if start.starts_with(b"PK\x03\x04") {
             return Err(Failure::input(WORKBOOK).hint(FROM_WORKBOOK));
         }
+
         let is_utf16 = start.starts_with(b"\xFF\xFE") || start.starts_with(b"\xFE\xFF");
         if is_utf16 || start.iter().take(100).any(|byte| *byte == 0) {
             return Err(Failure::input(BINARY).hint(FROM_UTF_16));
         }
+
         if start.starts_with(b"\xEF\xBB\xBF") {
             reader.consume(3);
         }
@@ -151,7 +153,8 @@ impl Format {
                 if values.iter().all(|value| value.trim().is_empty()) {
                     continue;
                 }
-                let (count, expected) = (values.len(), csv.columns.len());
+                let count = values.len();
+                let expected = csv.columns.len();
                 let has_more = values.iter().skip(expected).any(|value| !value.is_empty());
                 let problem = (count < expected || has_more).then(|| {
                     format!(
@@ -306,6 +309,7 @@ fn named_delimiter(start: &[u8]) -> Option<(u8, usize)> {
     let [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', delimiter] = bare.unwrap_or(line) else {
         return None;
     };
+
     let is_pair = start[end..].starts_with(b"\r\n");
     let length = end + if is_pair { 2 } else { 1 };
     Some((*delimiter, length.min(start.len())))
@@ -342,6 +346,7 @@ impl Header {
                 }
             }
         }
+
         // A single CR in a file with LF is more likely a mistake, which is told.
         if start.contains(&b'\n') {
             header.line_end = b'\n';
@@ -394,7 +399,9 @@ impl Csv {
         let refused = |line: u64, problem: &str, hint: &str| {
             Err(Failure::input(format!("line {line}: {problem}")).hint(hint))
         };
-        let (mut values, mut value, mut place) = (Vec::new(), Vec::new(), Place::Start);
+        let mut values = Vec::new();
+        let mut value = Vec::new();
+        let mut place = Place::Start;
         let mut rest = self.reader.by_ref().take(MAX_RECORD);
         loop {
             let mut text = Vec::new();
@@ -440,6 +447,7 @@ impl Csv {
                 break;
             }
         }
+
         if value.ends_with(b"\r") {
             value.pop();
         }
@@ -462,6 +470,7 @@ impl Csv {
                 "a stray quote joins rows; remove it, or keep such a value in one line",
             );
         }
+
         let value = |value: String| {
             if self.trims {
                 value.trim().to_owned()
@@ -469,6 +478,7 @@ impl Csv {
                 value
             }
         };
+
         let values = values.into_iter().map(value).collect();
         Ok(Some((line, values)))
     }
@@ -562,10 +572,8 @@ mod tests {
 
     #[test]
     fn json_keeps_types_in_lines_and_in_an_array() {
-        let (one, other) = (
-            json!({"email": "a@b.test", "n": 3}),
-            json!({"email": "c@d.test"}),
-        );
+        let one = json!({"email": "a@b.test", "n": 3});
+        let other = json!({"email": "c@d.test"});
         let lines = format!("{one}\n\n{other}");
         assert_eq!(
             shown(lines.as_bytes()),
@@ -640,6 +648,7 @@ mod tests {
                 "{message}"
             );
         }
+
         for (file, place) in [
             (&b"\xFF\xFEe\0m\0"[..], "UTF-16"),
             (b"e\0m\0a\0i\0l\0\n\0", "UTF-16"),
@@ -650,6 +659,7 @@ mod tests {
             let message = read(file).expect_err("refused").message.clone();
             assert!(message.contains(place), "{message}");
         }
+
         let late = format!("email,name\n{many}\0\nc@d.test,C\n");
         let message = read(late.as_bytes()).expect_err("refused").message.clone();
         assert!(message.contains("line 902: UTF-16 or binary"), "{message}");

@@ -79,8 +79,12 @@ fn urls(text: &str) -> impl Iterator<Item = &str> {
     let pieces = text.split(move |c| {
         let before = std::mem::replace(&mut before, c);
         match c {
-            '\u{a0}' | '«' | '»' => true,
-            '\u{2000}'..='\u{206f}' | '\u{3000}'..='\u{303f}' | '\u{ff00}'..='\u{ffef}' => true,
+            '\u{a0}'
+            | '«'
+            | '»'
+            | '\u{2000}'..='\u{206f}'
+            | '\u{3000}'..='\u{303f}'
+            | '\u{ff00}'..='\u{ffef}' => true,
             '\u{1100}'..='\u{11ff}' | '\u{3040}'..='\u{d7ff}' => before.is_ascii_alphanumeric(),
             _ => false,
         }

@@ -101,6 +101,7 @@ impl Checked {
         if !is_problem && self.left_out.len() >= LEFT_OUT {
             return;
         }
+
         let shown = one_line(address).chars().take(80).collect::<String>();
         let place = match shown.as_str() {
             "" => format!("row {row}"),
@@ -168,6 +169,7 @@ impl People {
         ] {
             values.insert(name.to_owned(), value.into());
         }
+
         let fields = values
             .into_iter()
             .map(|(key, value)| (Arc::from(key), value))
@@ -225,6 +227,7 @@ impl People {
             }
             Subscribed::Yes | Subscribed::Unsaid => {}
         }
+
         let invalid = |problem| ("invalid".to_owned(), problem);
         let is_subscribed = subscribed == Subscribed::Yes;
         let left_out = match subscribed {
@@ -284,7 +287,8 @@ impl People {
         let is_missing = |value: &Value| {
             value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
         };
-        let (mut values, mut columns) = (Map::new(), HashMap::<String, &Arc<str>>::new());
+        let mut values = Map::new();
+        let mut columns = HashMap::<String, &Arc<str>>::new();
         let mut problem = None;
         for (name, value) in &record.fields {
             if self.columns.len() < COLUMNS && !self.columns.contains(name) {
@@ -317,6 +321,7 @@ impl People {
                 }
             }
         }
+
         let unused = FIELDS.iter().filter(|name| values.contains_key(**name));
         self.unused_columns
             .extend(unused.filter(|name| !self.renderer.uses(name)));
@@ -332,11 +337,13 @@ impl People {
             let mut columns = self.columns.iter();
             used == "row" || columns.any(|name| **name == *used || placeholder(name) == used)
         };
+
         let missing = self.renderer.used().filter(|used| !has_column(used));
         let missing = missing.map(|name| format!("`{name}`")).collect::<Vec<_>>();
         if missing.is_empty() {
             return None;
         }
+
         let columns = self.columns.iter().cloned().collect::<Vec<_>>();
         let columns = names(&columns);
         Some(format!(
@@ -429,6 +436,7 @@ impl People {
         if selection.suppressed.contains(&hash) {
             return because("suppressed", "the address is in the file of --suppress");
         }
+
         let email = match plan.render(&self.renderer, &prepared) {
             Ok(email) => email,
             Err(problem) => return because("invalid", &problem),
@@ -439,6 +447,7 @@ impl People {
         if !seen.insert(hash) && !selection.keep_duplicates {
             return because("duplicate", "an earlier row has the same address");
         }
+
         if let Some(client) = &selection.guard {
             guard_allows(client, row, &email)?;
         }
@@ -472,7 +481,9 @@ pub async fn subscribers(
     let Some(audience) = &plan.audience else {
         return Ok(None);
     };
-    let (mut subscribed, mut opted_out) = (HashSet::new(), HashSet::new());
+
+    let mut subscribed = HashSet::new();
+    let mut opted_out = HashSet::new();
     let read = contact_pages::of_audience(context, client, audience, None, |contact| {
         // Another contact of the audience may have the same address.
         let hashes = if is_subscribed(&contact)? {

@@ -179,6 +179,7 @@ pub async fn check_time(context: &Context, plan: &Plan) -> Result<(), Failure> {
             .code("job_is_overdue")
             .hint("resume it on a terminal, or send the file again with another --at"));
     }
+
     confirm(
         context,
         &format!("The emails were for {at}. Send them now?"),
@@ -253,6 +254,7 @@ pub async fn may_continue(
         .code("recipient_guard")
         .hint("set the same rules and redirect again (docs/guides/recipient-guard.md)"));
     }
+
     if plan.key != fingerprint(job, key) {
         let question = "this is not the key that the job was started with, which may belong to \
                         another organization. Continue?";

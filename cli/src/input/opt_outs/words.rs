@@ -70,7 +70,8 @@ impl About {
 
 impl Kind {
     pub(super) fn of(value: &str) -> Self {
-        let (text, word) = (value.trim().to_lowercase(), compact(value));
+        let text = value.trim().to_lowercase();
+        let word = compact(value);
         let mut known = WORDS.values.iter();
         let kind = known.find(|(kind, words)| {
             let is_word = matches!(kind, Self::Subscribed | Self::OptedOut);
@@ -113,6 +114,7 @@ pub(super) fn is_about_consent(name: &str) -> bool {
         }
         text.push(letter);
     }
+
     let text = text.to_lowercase();
     let mut of_name = text.split(|c: char| !c.is_alphanumeric());
     let joined = compact(name);

@@ -136,6 +136,7 @@ impl ImportFile {
         for column in columns {
             fields.of(column, options)?;
         }
+
         let address = people.address.and_then(|at| columns.get(at)).cloned();
         if let Some(address) = &address {
             let repeated = refuse_repeated(&fields.known, address);
@@ -164,6 +165,7 @@ impl ImportFile {
         if !opts_out || email::check(&row.contact.email).is_ok() {
             return Ok(Some(row));
         }
+
         // A contact that exists is to be found, however the row spells its address.
         let mut others = row.opted_out.iter().map(|address| row.of(address));
         let first = others.next();
@@ -207,9 +209,11 @@ impl Fields {
             "metadata",
             "ignore",
         ];
+
         if let Some(place) = self.places.get(column) {
             return Ok(Arc::clone(&self.known[*place].1));
         }
+
         let field = match options.field(column) {
             None => guessed(column),
             Some("status") => format!("metadata.{column}"),
@@ -224,6 +228,7 @@ impl Fields {
                 FIELDS.join(", ")
             )));
         }
+
         let field = Arc::from(field);
         self.places.insert(Arc::clone(column), self.known.len());
         self.known.push((Arc::clone(column), Arc::clone(&field)));
@@ -335,6 +340,7 @@ fn row(
             problem.get_or_insert(why);
         }
     }
+
     let subscribed = match subscribed {
         Subscribed::Unsaid => None,
         Subscribed::Yes => Some(true),
@@ -442,6 +448,7 @@ impl Addresses {
                 row.subscribed = Some(false);
             }
         }
+
         // A new contact is subscribed, unless its row says otherwise.
         if self.is_told && row.subscribed.is_none() {
             row.problem.get_or_insert_with(|| NOT_SAID.to_owned());
