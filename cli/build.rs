@@ -17,6 +17,7 @@ fn main() {
         let path = path.to_str().expect("UTF-8");
         writeln!(list, "    ({name:?}, include_str!({path:?})),").expect("written");
     }
+
     list.push_str("]\n");
     let folder = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by Cargo"));
     std::fs::write(folder.join("book.rs"), list).expect("written");
@@ -27,6 +28,7 @@ fn main() {
 /// all of them.
 fn find_shells() {
     const SHELLS: [&str; 3] = ["zsh", "elvish", "fish"];
+
     println!("cargo::rerun-if-env-changed=SVC_TEST_SHELLS");
     println!("cargo::rustc-check-cfg=cfg(has_shell, values(\"zsh\", \"elvish\", \"fish\"))");
     let all = std::env::var_os("SVC_TEST_SHELLS").is_some_and(|value| value == "1");

@@ -38,6 +38,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for (number, address) in (1..).zip(fs::read_to_string(&path)?.lines()) {
         rows.push(NewRow::new(number, address, &address)?);
     }
+
     ledger.add(&news.id, &rows).await?;
     ledger.leave_out_sent(&news.id).await?;
     ledger.start(&news.id, &news.settings, None).await?;

@@ -184,6 +184,7 @@ impl BulkSend {
             kind: ErrorKind::Ledger(error),
             totals: Totals::default(),
         };
+
         let record = ledger.send(id).await.map_err(failed)?;
         let stop = taken(&mut self.stop);
         let abort = taken(&mut self.abort);
@@ -341,6 +342,7 @@ where
         if self.progress().failure.is_some() || self.stop.is_cancelled() {
             return;
         }
+
         match worker.spare_all(&cause, &why).await {
             Ok(true) => self.fail(ErrorKind::Refused(why)),
             Ok(false) => {}
@@ -456,6 +458,7 @@ where
                 Err(problem) => invalid.push((number, problem)),
             }
         }
+
         if request.repeats {
             if invalid.is_empty() {
                 return Ok(vec![request]);
@@ -475,9 +478,11 @@ where
             }
             bytes += size;
         }
+
         if invalid.is_empty() && ends.is_empty() {
             return Ok(vec![request]);
         }
+
         self.progress().totals.invalid += invalid.len() as u64;
         self.split(worker, request, &invalid, ends).await
     }
@@ -494,6 +499,7 @@ where
         for at in positions.into_iter().rev() {
             parts.push((request.rows.split_off(at), request.emails.split_off(at)));
         }
+
         parts.push((request.rows, request.emails));
         parts.reverse();
         parts.retain(|(rows, _)| !rows.is_empty());
@@ -659,6 +665,7 @@ where
             let halves = self.split(worker, whole, &[], vec![half]).await?;
             return Ok(Next::Requests(halves));
         }
+
         self.fail(ErrorKind::Service(error));
         Ok(Next::Requests(Vec::new()))
     }
@@ -696,6 +703,7 @@ where
             self.fail(ErrorKind::Refused(why));
             return Ok(());
         }
+
         self.report(outcomes, None);
         Ok(())
     }
@@ -711,6 +719,7 @@ where
                 RowOutcome::Unknown => totals.unknown += 1,
             }
         }
+
         let report = RequestReport {
             outcomes,
             totals: progress.totals,

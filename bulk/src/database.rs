@@ -56,6 +56,7 @@ impl Database {
     pub(crate) async fn sqlite(path: &std::path::Path) -> Result<Self, LedgerError> {
         /// How long a statement waits for another process that writes to the file.
         const BUSY: std::time::Duration = std::time::Duration::from_secs(10);
+
         let schema = SCHEMA
             .replace("{key}", "INTEGER PRIMARY KEY AUTOINCREMENT")
             .replace("{bytes}", "BLOB");
@@ -74,6 +75,7 @@ impl Database {
         const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtext('svc_bulk'))";
         /// The last table that is created.
         const FIND: &str = "SELECT 1 WHERE to_regclass('bulk_ledger') IS NOT NULL";
+
         let schema = SCHEMA
             .replace("{key}", "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY")
             .replace("{bytes}", "bytea");

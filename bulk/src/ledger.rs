@@ -97,6 +97,7 @@ impl Ledger {
             "INSERT INTO bulk_ledger (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
         const KNOWN: &str =
             "SELECT value FROM bulk_ledger WHERE name IN ('key', 'version') ORDER BY name";
+
         let fresh = [uuid::Uuid::new_v4(), uuid::Uuid::new_v4()];
         let fresh = fresh.map(|each| each.simple().to_string()).concat();
         let mut tx = database.begin(Durability::Full).await?;
@@ -113,6 +114,7 @@ impl Ledger {
             let text = format!("its tables have version {version}, this crate needs {VERSION}");
             return Err(LedgerError::new(LedgerErrorKind::OtherSchema, text));
         }
+
         let key = key.into_bytes().first_chunk().copied();
         Ok(Self {
             database,
@@ -137,12 +139,15 @@ impl Ledger {
     pub async fn draft(&self, new: &NewSend) -> Result<(), LedgerError> {
         const INSERT: &str = "INSERT INTO bulk_sends (id, email, label, settings, created_at, \
             changed_at, space) VALUES ($1, $2, $3, $4, now_ms(), now_ms(), $5)";
+
         let is_visible = new.id.bytes().all(|byte| byte.is_ascii_graphic());
         if !(1..=100).contains(&new.id.len()) || !is_visible {
             let text = "the id of a send must be 1 to 100 visible ASCII characters";
             return Err(LedgerError::new(LedgerErrorKind::Database, text));
         }
-        let (email, settings) = (new.email.as_deref(), new.settings.to_string());
+
+        let email = new.email.as_deref();
+        let settings = new.settings.to_string();
         let values = params![&new.id, email, &new.label, &settings, space(new.rate)];
         self.database.execute(INSERT, values).await?;
         Ok(())
@@ -163,7 +168,8 @@ impl Ledger {
             let person = row.person.as_deref().map(|address| self.person(address));
             let person = person.unwrap_or_default();
             let why = row.left_out.clone().unwrap_or_default();
-            let (code, message) = (why.code.as_deref(), why.message.as_deref());
+            let code = why.code.as_deref();
+            let message = why.message.as_deref();
             params![
                 send,
                 row.number,
@@ -219,7 +225,8 @@ impl Ledger {
     pub async fn leave_out(&self, id: &str, rows: &[(u64, RowRefusal)]) -> Result<(), LedgerError> {
         let send = self.number_of(id).await?;
         let values = rows.iter().map(|(number, why)| {
-            let (code, message) = (why.code.as_deref(), why.message.as_deref());
+            let code = why.code.as_deref();
+            let message = why.message.as_deref();
             params![send, *number, code, message]
         });
         let update = include_str!("sql/leave_out.sql");
@@ -282,6 +289,7 @@ impl Ledger {
         const COUNT: &str = "UPDATE bulk_ledger \
             SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT) WHERE name = 'starts' \
             RETURNING CAST(value AS BIGINT) - 1";
+
         let send = self.number_of(id).await?;
         let mut tx = self.database.begin(Durability::Full).await?;
         let before: Option<(u64,)> = tx.first(COUNT, params![]).await?;
@@ -289,6 +297,7 @@ impl Ledger {
         if starts.is_some_and(|starts| starts != before) {
             return Ok(false);
         }
+
         let values = params![send, &settings.to_string()];
         tx.execute(include_str!("sql/start.sql"), values).await?;
         tx.end(true).await
@@ -313,6 +322,7 @@ impl Ledger {
                 page.clear();
             }
         }
+
         self.add(&new.id, &page).await?;
         self.start(&new.id, &new.settings, None).await?;
         Ok(())
@@ -362,6 +372,7 @@ impl Ledger {
             Text,
             u64,
         );
+
         let select = include_str!("sql/send.sql");
         let found: Vec<Columns> = self.database.query(select, params![id]).await?;
         let mut sends = Vec::with_capacity(found.len());
@@ -394,6 +405,7 @@ impl Ledger {
                 send,
             });
         }
+
         Ok(sends)
     }
 
@@ -500,7 +512,9 @@ impl Ledger {
             let rows = numbers.map(|row| params![send, *row, *row, RowStatus::Unknown.as_str()]);
             rows.collect::<Vec<_>>()
         };
-        let (sent, resend) = (rows(sent), rows(resend));
+
+        let sent = rows(sent);
+        let resend = rows(resend);
         let mut tx = self.database.begin(Durability::Full).await?;
         let all = [sent.as_slice(), resend.as_slice()].concat();
         tx.execute_each(WITHOUT_KEYS, all).await?;
@@ -521,6 +535,7 @@ impl Ledger {
     ) -> Result<(), LedgerError> {
         const UPDATE: &str = "UPDATE bulk_rows SET final = $3, reason = $4 \
             WHERE send = $1 AND number = $2 AND status = 'accepted'";
+
         let send = self.number_of(id).await?;
         let values = known
             .iter()
@@ -546,6 +561,7 @@ impl Ledger {
             tx.execute(include_str!("sql/label.sql"), params![send])
                 .await?;
         }
+
         delete(&mut tx, send).await?;
         tx.commit().await
     }
@@ -561,12 +577,14 @@ impl Ledger {
             "SELECT send FROM bulk_sends WHERE state = 'draft' AND created_at < now_ms() - $1";
         const OLD: &str = "SELECT at FROM bulk_sent WHERE at < now_ms() - $1 LIMIT 1";
         const FORGET: &str = "DELETE FROM bulk_sent WHERE at < now_ms() - $1";
+
         let drafts: Vec<(i64,)> = self.database.query(DRAFTS, params![drafts]).await?;
         for (send,) in drafts {
             let mut tx = self.database.begin(Durability::Process).await?;
             delete(&mut tx, send).await?;
             tx.commit().await?;
         }
+
         // Most of the time, nothing is written.
         let old: Option<(i64,)> = self.database.first(OLD, params![memory]).await?;
         if old.is_some() {
@@ -600,6 +618,7 @@ impl Ledger {
         let (send, Some(email)) = self.identity(id).await? else {
             return Ok(None);
         };
+
         let select = include_str!("sql/got_before.sql");
         let found = self.database.first(select, params![send, &email]).await?;
         let (people, last): (u64, i64) = found.unwrap_or_default();
@@ -625,6 +644,7 @@ impl Ledger {
             people,
             last: time(last),
         };
+
         Ok(found.into_iter().map(remembered).collect())
     }
 

@@ -122,7 +122,8 @@ pub(crate) fn outcomes(
     sent: usize,
 ) -> (Vec<RowOutcome>, Option<(Cause, RowRefusal)>) {
     let mut outcomes = vec![RowOutcome::Unknown; sent];
-    let (mut seen, mut causes) = (vec![false; sent], Vec::new());
+    let mut seen = vec![false; sent];
+    let mut causes = Vec::new();
     for item in &response.items {
         let Some(index) = item.index.filter(|index| *index < sent) else {
             continue;
@@ -141,6 +142,7 @@ pub(crate) fn outcomes(
         };
         seen[index] = true;
     }
+
     let are_all = outcomes
         .iter()
         .all(|outcome| matches!(outcome, RowOutcome::Refused(_)));

@@ -136,6 +136,7 @@ impl Worker {
         const RENEW: &str = "UPDATE bulk_workers SET lease_until = now_ms() + $2 WHERE id = $1";
         const DEAD: &str = "SELECT id FROM bulk_workers WHERE lease_until < now_ms() AND send = $1";
         const BURY: &str = "DELETE FROM bulk_workers WHERE id = $1 AND lease_until < now_ms()";
+
         self.persist(Durability::Process, |mut tx| {
             Box::pin(async move {
                 let values = params![&self.id, self.ledger.lease];
@@ -162,6 +163,7 @@ impl Worker {
         const SELECT: &str =
             "SELECT state, paused_cause, code, message FROM bulk_sends WHERE send = $1";
         type Text = Option<String>;
+
         let found = self.ledger.database.first(SELECT, params![self.send]);
         let found: Option<(SendState, Text, Text, Text)> = found.await?;
         // Somebody may have removed it.
@@ -199,15 +201,18 @@ impl Worker {
             "SELECT id FROM bulk_requests WHERE send = $1 AND state = 'in_flight' AND claim = $2";
         const OTHERS: &str = "SELECT number FROM bulk_rows WHERE send = $1 \
             AND status IN ('waiting', 'held', 'in_flight') LIMIT 1";
+
         if !self.is_alive(&mut tx).await? {
             return tx.end(Claimed::Lost).await;
         }
+
         // An earlier attempt may have been committed, whatever the state of the send is since.
         let rows = tx.query(HAVE, params![request]).await?;
         if !rows.is_empty() {
             let claim = Claim::new(request, rows, false);
             return tx.end(Claimed::Rows(claim)).await;
         }
+
         let values = params![self.send, request];
         let repeated = tx.first(HAVE_REPEAT, values).await?;
         if let Some(claim) = self.repeat(&mut tx, repeated).await? {
@@ -237,6 +242,7 @@ impl Worker {
             };
             return tx.end(nothing).await;
         }
+
         let values = params![request, self.send, &self.id];
         tx.execute(INSERT, values).await?;
         let claim = Claim::new(request, rows, false);
@@ -287,6 +293,7 @@ impl Worker {
             ON CONFLICT (id) DO NOTHING";
         const MOVE: &str = "UPDATE bulk_rows SET request = $2 WHERE request = $1 AND number <= $3";
         const DELETE: &str = "DELETE FROM bulk_requests WHERE id = $1";
+
         let ids = last_rows
             .iter()
             .map(|_| Uuid::new_v4().simple().to_string());
@@ -334,9 +341,11 @@ impl Worker {
             AND state = 'in_flight' AND sent_at > now_ms() - $3";
         const ROWS: &str = "UPDATE bulk_rows SET status = 'in_flight', at = now_ms(), \
             code = NULL, message = NULL WHERE request = $1 AND status = 'held'";
+
         if !self.is_alive(&mut tx).await? {
             return tx.end(Begin::Lost).await;
         }
+
         let mut found: Option<(i64, i64, SendState)> = tx.first(STATE, params![self.send]).await?;
         if found.is_some_and(|(space, ..)| space > 0) {
             // Only a rate needs the lock, for which all workers wait.
@@ -346,6 +355,7 @@ impl Worker {
         let Some((space, wait, state)) = found else {
             return tx.end(Begin::Lost).await;
         };
+
         match state {
             SendState::Running => {}
             SendState::Paused => return tx.end(Begin::Paused).await,
@@ -371,6 +381,7 @@ impl Worker {
             }
             tx.execute(ROWS, params![id]).await?;
         }
+
         if space > 0 {
             let space = space.saturating_mul(request.rows.len() as i64);
             tx.execute(SPACE, params![self.send, space]).await?;
@@ -407,21 +418,25 @@ impl Worker {
         const PART: &str = "UPDATE bulk_requests SET state = 'unknown', keyed = 0 WHERE id = $1";
         const END_STREAK: &str = "UPDATE bulk_sends SET streak = 0, streak_cause = NULL \
             WHERE send = $1 AND streak > 0";
+
         let cause_text = cause.map(|(cause, _)| cause.to_string());
-        let (mut accepted, mut refused) = (Vec::new(), Vec::new());
+        let mut accepted = Vec::new();
+        let mut refused = Vec::new();
         for (number, outcome) in outcomes {
             match outcome {
                 RowOutcome::Accepted(id) => {
                     accepted.push(params![self.send, *number, request, id]);
                 }
                 RowOutcome::Refused(why) => {
-                    let (code, message) = (why.code.as_deref(), why.message.as_deref());
+                    let code = why.code.as_deref();
+                    let message = why.message.as_deref();
                     let cause = cause_text.as_deref();
                     refused.push(params![self.send, *number, request, code, message, cause]);
                 }
                 RowOutcome::Unknown => {}
             }
         }
+
         let is_complete = accepted.len() + refused.len() == outcomes.len();
 
         self.is_alive(&mut tx).await?;
@@ -430,6 +445,7 @@ impl Worker {
         if !tx.any(OWN, params![request, &self.id]).await? {
             return tx.end(false).await;
         }
+
         tx.execute_each(include_str!("sql/accepted.sql"), accepted)
             .await?;
         tx.execute_each(include_str!("sql/refused.sql"), refused)
@@ -440,6 +456,7 @@ impl Worker {
             tx.execute(UNKNOWN, params![request]).await?;
             tx.execute(PART, params![request]).await?;
         }
+
         let is_paused = match cause {
             Some((cause, why)) => {
                 let count = outcomes.len() as i64;
@@ -473,6 +490,7 @@ impl Worker {
         if !is_paused && streak < cause.limit() {
             return Ok(false);
         }
+
         self.pause_for(tx, cause, why).await?;
         Ok(true)
     }
@@ -485,8 +503,10 @@ impl Worker {
     ) -> Result<(), LedgerError> {
         const ACCEPTED: &str =
             "SELECT number FROM bulk_rows WHERE send = $1 AND status = 'accepted' LIMIT 1";
+
         let text = cause.to_string();
-        let (code, message) = (why.code.as_deref(), why.message.as_deref());
+        let code = why.code.as_deref();
+        let message = why.message.as_deref();
         let values = params![self.send, &text, code, message];
         tx.execute(include_str!("sql/pause_for.sql"), values)
             .await?;

@@ -71,7 +71,8 @@ fn whole_tree() -> clap::Command {
 /// Adds the sections to the help of `svc` itself: names in the short help, and descriptions in the
 /// long one.
 fn with_sections(tree: clap::Command) -> clap::Command {
-    let (mut short, mut long) = (String::new(), String::new());
+    let mut short = String::new();
+    let mut long = String::new();
     for (title, names) in SECTIONS {
         // It has 80 columns.
         let names_of_title = between_words(&names.join(", "), 58).replace('\n', INDENT);
@@ -86,6 +87,7 @@ fn with_sections(tree: clap::Command) -> clap::Command {
         }
         long.push('\n');
     }
+
     let short = format!("Commands:\n{short}\n{TRY}");
     tree.before_help(short).before_long_help(long).help_template(
         "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}Options:\n{options}{after-help}",
@@ -161,6 +163,7 @@ fn run_inside(args: &[OsString], process: Process) -> (u8, Option<String>) {
     for unknown in context.settings.unknown() {
         context.out.warning(&unknown);
     }
+
     let result = checked.and_then(|()| {
         let runtime = runtime(&context.command)?;
         let result = runtime.block_on(until_interrupted(cli.command, &context));
@@ -235,17 +238,21 @@ fn parse(args: &[OsString]) -> Result<(Cli, Invocation), clap::Error> {
             tree.try_get_matches_from_mut(corrected)?
         }
     };
-    let (mut path, mut level) = (Vec::new(), &matches);
+
+    let mut path = Vec::new();
+    let mut level = &matches;
     while let Some((name, below)) = level.subcommand() {
         path.push(name);
         level = below;
     }
+
     let spec = command_spec::find(&tree, &path);
     // Options that the tree adds to the commands of a kind.
     let given = |option, is_taken: bool| {
         let value = is_taken.then(|| level.get_one::<String>(option));
         value.flatten().cloned()
     };
+
     let invocation = Invocation {
         organization: given(ORGANIZATION, spec.is_of_organization),
         idempotency_key: given(IDEMPOTENCY_KEY, spec.effect == Effect::Creates),
@@ -270,6 +277,7 @@ fn prepare(
             "--jq filters JSON and cannot be combined with this --output",
         ));
     }
+
     let format = format.filter(|format| filter.is_none() || *format != Format::Table);
     let look = Look {
         format,

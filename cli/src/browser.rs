@@ -17,6 +17,7 @@ pub async fn open(url: &str, env: &Env) -> bool {
     let Some(program) = words.next() else {
         return false;
     };
+
     let mut command = Command::new(program);
     command.args(words).arg(url);
     command

@@ -48,6 +48,7 @@ fn text_option<'a>(word: &'a str, command: &clap::Command) -> Option<(&'a str, O
         let is_text = |name: &str| TEXTS.iter().any(|text| name.contains(text));
         names.iter().any(|name| is_text(name.as_str()))
     };
+
     let mut texts = command.get_arguments().filter(takes_text);
     if let Some(long) = word.strip_prefix("--") {
         let name = long.split('=').next()?;
@@ -58,6 +59,7 @@ fn text_option<'a>(word: &'a str, command: &clap::Command) -> Option<(&'a str, O
             None => (word, None),
         });
     }
+
     let short = word.strip_prefix('-')?.chars().next()?;
     texts.find(|arg| arg.get_short() == Some(short))?;
     let end = 1 + short.len_utf8();
@@ -123,6 +125,7 @@ pub fn shell_quoted(word: &str) -> Cow<'_, str> {
     if !word.contains(is_unsafe) {
         return Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")));
     }
+
     // The quoting of bash, zsh and POSIX.1-2024 for characters that are not printed.
     let mut quoted = String::from("$'");
     for c in word.chars() {
@@ -137,6 +140,7 @@ pub fn shell_quoted(word: &str) -> Cow<'_, str> {
             c => quoted.push(c),
         }
     }
+
     quoted.push('\'');
     Cow::Owned(quoted)
 }

@@ -217,6 +217,7 @@ pub(crate) fn all(tree: &Command) -> Vec<CommandSpec> {
             }
         }
     }
+
     let mut found = Vec::new();
     walk(tree, &[], &mut found);
     found
@@ -240,12 +241,14 @@ pub(crate) fn check(
             "--dry-run has no effect: `svc {path}` sends no request to show"
         )));
     }
+
     let format = settings.format.as_ref().map(|format| format.value);
     if format.is_some_and(Format::is_of_dns_records) && !spec.has_dns_formats {
         return Err(Failure::usage(
             "only `svc domains records` has this output format",
         ));
     }
+
     // The sandbox is sent only a key that it has issued.
     if spec.effect != Effect::Local && !settings.sandbox {
         settings.check_keys()?;

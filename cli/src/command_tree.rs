@@ -88,6 +88,7 @@ pub fn complete(command: Command, path: &str) -> Command {
             .after_long_help(format!("Scope: {}", spec.scope()))
             .help_template(EXAMPLES_FIRST);
     }
+
     // A flag that is given twice is given.
     let command = command.mut_args(|arg| match arg.get_action() {
         ArgAction::SetTrue => {
@@ -97,7 +98,8 @@ pub fn complete(command: Command, path: &str) -> Command {
         _ => arg,
     });
     let has = |name| command.find_subcommand(name).is_some();
-    let (has_show, has_both) = (has("show"), has("delete") && has("remove"));
+    let has_show = has("show");
+    let has_both = has("delete") && has("remove");
     command.mut_subcommands(|command| {
         let path = format!("{path} {}", command.get_name());
         let command = match command.get_name() {

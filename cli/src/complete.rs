@@ -220,6 +220,7 @@ fn start(command: &[&str]) -> Option<Child> {
         let asks = |service: &Service| settings.is_from_command(*service);
         (!services.iter().any(asks)).then_some(())?;
     }
+
     let limit = std::env::var(TIMEOUT).unwrap_or_else(|_| DEFAULT_TIMEOUT.to_owned());
     (flags.timeout, flags.retries) = (Some(limit), Some(0));
     let mut svc = Command::new(std::env::current_exe().ok()?);
@@ -274,6 +275,7 @@ fn candidate(value: &str, about: &str) -> Option<CompletionCandidate> {
     if value.is_empty() || value.starts_with('-') || !value.chars().all(plain) {
         return None;
     }
+
     let about = one_line(about);
     let about = match about.char_indices().nth(MAX_DESCRIPTION) {
         Some((end, _)) => format!("{}…", &about[..end]),
@@ -303,6 +305,7 @@ mod tests {
         ] {
             assert!(candidate(value, "").is_none(), "{value:?}");
         }
+
         let found = candidate("aud_1", "News\u{1b}[2J\nletter").expect("a candidate");
         let help = found.get_help().expect("a description").to_string();
         assert_eq!(help, "News\\u{1b}[2J\\nletter");

@@ -124,6 +124,7 @@ impl Paging {
             Some(limit) => request().limit(limit),
             None => request(),
         };
+
         let Page {
             data: mut items,
             mut next,
@@ -141,6 +142,7 @@ impl Paging {
             next = page.next.filter(|after| *after != cursor);
             items.extend(page.data);
         }
+
         context.out.list(&items, view, none)?;
         if items.is_empty() && !streams {
             note_own_sandbox(context).await;
@@ -150,6 +152,7 @@ impl Paging {
                 .out
                 .note("there are more pages; use --all to list every page");
         }
+
         Ok(())
     }
 }

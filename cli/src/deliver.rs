@@ -51,10 +51,12 @@ impl Delivery {
             let name = HeaderName::try_from(name.as_ref()).ok()?;
             Some((name, HeaderValue::from_bytes(value.as_ref()).ok()?))
         };
+
         let mut map = HeaderMap::new();
         for (name, value) in headers.into_iter().filter_map(header) {
             map.append(name, value);
         }
+
         remove_hop_by_hop(&mut map);
         Self {
             url: url.to_owned(),
@@ -75,6 +77,7 @@ impl Delivery {
             };
             headers.insert(name.to_string(), value);
         }
+
         let body = serde_json::from_slice::<Value>(&self.body)
             .unwrap_or_else(|_| json!({"base64": STANDARD.encode(&self.body)}));
         let url = without_password(&self.url);
@@ -113,6 +116,7 @@ impl Delivery {
                 kept.append(name, value.clone());
             }
         }
+
         self.headers = kept;
         Ok(())
     }
@@ -208,6 +212,7 @@ impl DeliveryResponse {
         if (200..300).contains(&self.status) {
             return Ok(());
         }
+
         let body = String::from_utf8_lossy(&self.body);
         let line = body
             .lines()
@@ -262,6 +267,7 @@ impl DeliveryError {
         if causes.iter().any(|cause| cause.is::<rustls::Error>()) {
             return Self::NotTrusted(why);
         }
+
         Self::NotSent(why)
     }
 
@@ -298,6 +304,7 @@ impl From<DeliveryError> for Failure {
                 .code(code)
                 .hint(hint);
         }
+
         let mut failure = Self::new(Kind::Unavailable, error.to_string())
             .code(code)
             .hint(hint);
@@ -400,12 +407,14 @@ impl Deliverer {
                 response => response,
             };
             let response = response.map_err(|error| DeliveryError::of(&error))?;
-            let (status, headers) = (response.status().as_u16(), response.headers().clone());
+            let status = response.status().as_u16();
+            let headers = response.headers().clone();
             let body = Limited::new(Body::from(response), MAX_RESPONSE_SIZE)
                 .collect()
                 .await;
             let body = body.map_err(|error| DeliveryError::BrokenOff(error.to_string()))?;
-            let (body, duration) = (body.to_bytes(), started.elapsed());
+            let body = body.to_bytes();
+            let duration = started.elapsed();
             Ok(DeliveryResponse {
                 status,
                 headers,

@@ -158,6 +158,7 @@ fn secrets(secret: &[u8]) -> Vec<Candidate<Vec<u8>>> {
             .and_then(|rest| rest.strip_suffix(quote));
         keys.extend(inner.map(|inner| (Some(&SECRET_QUOTED), inner.to_vec())));
     }
+
     // With and without a prefix such as `whsec_`.
     let after_prefix = secret.splitn(2, |byte| *byte == b'_').nth(1);
     let mut decoded = Vec::from_iter(after_prefix.map(<[u8]>::to_vec));
@@ -170,6 +171,7 @@ fn secrets(secret: &[u8]) -> Vec<Candidate<Vec<u8>>> {
         decoded.extend(STANDARD_NO_PAD.decode(digits));
         decoded.extend(hex::decode(&*text));
     }
+
     keys.extend(decoded.into_iter().map(|key| (Some(&SECRET_DECODED), key)));
     keys
 }
@@ -186,12 +188,14 @@ fn bodies(body: &[u8]) -> Vec<Candidate<Cow<'_, [u8]>>> {
             rest.strip_suffix(b"\r").unwrap_or(rest).into(),
         );
     }
+
     for newline in ["\n", "\r\n"] {
         add(
             &WHITESPACE_CHANGED,
             [body, newline.as_bytes()].concat().into(),
         );
     }
+
     add(&WHITESPACE_CHANGED, body.trim_ascii().into());
     if let Ok(text) = std::str::from_utf8(body) {
         let unix = text.replace("\r\n", "\n");
@@ -201,6 +205,7 @@ fn bodies(body: &[u8]) -> Vec<Candidate<Cow<'_, [u8]>>> {
         );
         add(&WHITESPACE_CHANGED, unix.into_bytes().into());
     }
+
     if let Ok(decoded) = STANDARD.decode(body.trim_ascii()) {
         add(&BASE64_BODY, decoded.into());
     }
@@ -209,6 +214,7 @@ fn bodies(body: &[u8]) -> Vec<Candidate<Cow<'_, [u8]>>> {
             add(&RESERIALIZED, layout.into_bytes().into());
         }
     }
+
     bodies
 }
 

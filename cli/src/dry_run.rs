@@ -28,6 +28,7 @@ fn text(request: &Value) -> String {
     for (name, value) in request["headers"].as_object().into_iter().flatten() {
         text.push_str(&format!("{name}: {}\n", part(value)));
     }
+
     match &request["body"] {
         Value::Null => {}
         Value::String(body) => text.push_str(&format!("\n{body}\n")),
@@ -62,7 +63,8 @@ pub fn show_all<E: Into<Failure>>(
     out: &Printer,
     requests: impl IntoIterator<Item = Result<RequestPreview, E>>,
 ) -> Result<(), Failure> {
-    let (mut list, mut between) = (ListWriter::streamed(), "");
+    let mut list = ListWriter::streamed();
+    let mut between = "";
     for request in requests {
         let request = to_json(&request.map_err(Into::into)?)?;
         if !out.is_table() {
@@ -72,6 +74,7 @@ pub fn show_all<E: Into<Failure>>(
         out.lines_or_value(&format!("{between}{}", text(&request).trim_end()), &())?;
         between = "\n";
     }
+
     if out.is_table() {
         Ok(())
     } else {

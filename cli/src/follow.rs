@@ -32,7 +32,8 @@ where
     /// Starts to wait. A failure of the first poll ends the wait, unless the state `is_known`.
     pub fn start(context: &'a Context, wait: Wait<T>, is_known: bool) -> Self {
         let timeout = context.settings.timeout.value;
-        let (deadline, failures) = (Instant::now() + timeout, FailureBudget::default());
+        let deadline = Instant::now() + timeout;
+        let failures = FailureBudget::default();
         let polls = wait.timeout(timeout).polls().boxed();
         Self {
             context,
@@ -81,6 +82,7 @@ pub async fn for_email(
 ) -> Result<(), Failure> {
     const FIRST_PAUSE: Duration = Duration::from_millis(100);
     const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
     let is_final = |email: &EmailRecord| email.status.as_ref().is_some_and(EmailStatus::is_final);
     if let Some(first) = seen {
         announce(context, id, first)?;
@@ -88,6 +90,7 @@ pub async fn for_email(
             return Ok(());
         }
     }
+
     let progress = context.out.progress(format!("waiting for {id}"));
     let wait = client
         .emails()
@@ -107,6 +110,7 @@ pub async fn for_email(
             return Ok(());
         }
     }
+
     Err(timed_out(context, id, seen.as_ref()))
 }
 
@@ -176,6 +180,7 @@ fn announce(context: &Context, id: &str, email: &EmailRecord) -> Result<(), Fail
     if context.out.format() == Format::Ndjson {
         return context.out.value(email);
     }
+
     let status = email
         .status
         .as_ref()

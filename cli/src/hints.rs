@@ -44,11 +44,13 @@ pub fn add(failure: &mut Failure, context: &Context) {
             failure.message = missing.message;
         }
     }
+
     if failure.is_of_proxy
         && let Some(proxy) = proxy(failure, context)
     {
         failure.message.push_str(&format!(" (proxy {proxy})"));
     }
+
     let is_shortened = |word: &OsString| word.to_string_lossy().contains('…');
     if failure.kind == Kind::NotFound && context.typed().iter().any(is_shortened) {
         failure.hint = Some(
@@ -58,6 +60,7 @@ pub fn add(failure: &mut Failure, context: &Context) {
     if failure.hint.is_some() {
         return;
     }
+
     let mut hints: Vec<String> = hint(failure, context).into_iter().collect();
     if failure.is_not_understood && !context.settings.sandbox {
         let conform = context.svc("conform", &[]);
@@ -66,6 +69,7 @@ pub fn add(failure: &mut Failure, context: &Context) {
             "the dialect says how the service responds ({points}); find out with: {conform}"
         ));
     }
+
     if !hints.is_empty() {
         failure.hint = Some(hints.join("\n"));
     }
@@ -198,6 +202,7 @@ pub fn how_the_key_was_sent(details: &Details, context: &Context) -> Option<Stri
     if context.settings.sandbox || !is_email {
         return None;
     }
+
     let dialect = &context.settings.dialect;
     let header = dialect.choice(Point::KeyHeader);
     let is_usual = header.eq_ignore_ascii_case("authorization");
@@ -268,6 +273,7 @@ const EMAIL_IDS: &str = "svc emails send prints the id of each email that it sen
 /// Suggests the command that lists the resources among which an id was not found.
 fn list_existing(details: &Details, context: &Context) -> Option<String> {
     use Operation::*;
+
     let list = match details.operation {
         Some(AudiencesGet | AudiencesDelete | ContactsCreate | ContactsList) => {
             "audiences list".to_owned()
@@ -284,6 +290,7 @@ fn list_existing(details: &Details, context: &Context) -> Option<String> {
     if list == context.command.path {
         return None;
     }
+
     let group = list.split(" list").next().unwrap_or_default();
     let what = group.rsplit(' ').next().unwrap_or_default().to_owned();
     let list = if context.command.is_of_sandbox && !list.starts_with("sandbox ") {

@@ -76,5 +76,6 @@ pub fn read_records(content: Vec<u8>) -> Result<Vec<u64>, String> {
         rule.judge(&record, None);
         numbers.push(record.number);
     }
+
     Ok(numbers)
 }

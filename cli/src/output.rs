@@ -99,7 +99,9 @@ impl Printer {
             ColorChoice::Never => false,
             ColorChoice::Auto => is_terminal && !streams.is_dumb(),
         };
-        let (stdout_color, stderr_color) = (color(terminals.stdout), color(terminals.stderr));
+
+        let stdout_color = color(terminals.stdout);
+        let stderr_color = color(terminals.stderr);
         let is_table = terminals.stdout && look.filter.is_none();
         let default = if is_table {
             Format::Table
@@ -268,7 +270,9 @@ impl Printer {
         if !self.is_table() {
             return self.event(before, value);
         }
-        let (before, after) = (one_line(before), one_line(after));
+
+        let before = one_line(before);
+        let after = one_line(after);
         let line = format!("{before}{status}{after}");
         // Wrapped, it has line ends in place of some spaces: the status stays where it is.
         let mut line = wrapped(&line, self.streams.stdout_width());
@@ -405,6 +409,7 @@ impl Printer {
         if !self.signals {
             return;
         }
+
         let level = match (self.look.quiet, self.look.verbose) {
             (true, _) => LevelFilter::ERROR,
             (_, 1..) => LevelFilter::DEBUG,
@@ -432,9 +437,11 @@ impl Printer {
     pub fn lines(&self) -> Option<impl Fn(String) + Send + Sync + 'static> {
         /// Further lines are lost, if the terminal does not take them.
         const MAX_WAITING: usize = 1000;
+
         if self.look.quiet || !self.is_table() || !self.streams.terminals().stderr {
             return None;
         }
+
         let (sender, receiver) = std::sync::mpsc::sync_channel::<String>(MAX_WAITING);
         let streams = self.streams.clone();
         std::thread::spawn(move || {
@@ -463,6 +470,7 @@ impl Printer {
                 .write_stderr(&format!("{}\n", masked(&json_safe(&object))));
             return;
         }
+
         if failure.kind() == Kind::Interrupted && self.streams.terminals().stderr {
             // After a prompt, or the `^C` that the terminal has echoed.
             self.streams.write_stderr("\n");
@@ -488,6 +496,7 @@ impl Printer {
         for (field, message) in failure.fields.iter().filter(not_in_message).take(2) {
             lines.push(format!("  {}: {}", one_line(field), one_line(message)));
         }
+
         if failure.fields.len() > 2 {
             let last = lines.len() - 1;
             lines[last].push_str(&format!("; and {} more", failure.fields.len() - 2));
@@ -500,11 +509,13 @@ impl Printer {
                     .map(|line| format!("  {}", one_line(line))),
             );
         }
+
         let mut text = String::new();
         for line in &lines {
             text.push_str(&wrapped(line, self.stderr_width()));
             text.push('\n');
         }
+
         let text = if harmless_interrupt {
             text
         } else {
@@ -534,6 +545,7 @@ impl Printer {
             self.streams.write_stderr(&text);
             return Ok(());
         }
+
         self.raw(&text)
     }
 
@@ -541,8 +553,10 @@ impl Printer {
         let Some(filter) = &self.look.filter else {
             return self.raw(&self.rendered(value));
         };
+
         let interrupted = stop::watch(self.signals);
-        let (mut text, mut objects) = (String::new(), Vec::new());
+        let mut text = String::new();
+        let mut objects = Vec::new();
         filter.run(value, |result| {
             if interrupted.load(Ordering::Relaxed) {
                 return Err(Failure::new(Kind::Interrupted, "interrupted"));

@@ -55,6 +55,7 @@ impl Changes {
         if self.in_flight.get() == 0 {
             return Failure::new(Kind::Interrupted, "interrupted");
         }
+
         let message =
             "interrupted before the service responded; the request may have been processed";
         let mut failure = Failure::new(Kind::Interrupted, message);

@@ -80,6 +80,7 @@ pub async fn decided(
             Err(shown())
         };
     }
+
     if let Some(question) = question {
         confirm(context, &question).await?;
     }

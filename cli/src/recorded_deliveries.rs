@@ -124,13 +124,15 @@ impl RecordedDeliveries {
     pub fn all(&self) -> Result<(Vec<RecordedDelivery>, Vec<String>), Failure> {
         let mut files = self.files()?;
         files.sort();
-        let (mut found, mut problems) = (Vec::new(), Vec::new());
+        let mut found = Vec::new();
+        let mut problems = Vec::new();
         for path in files {
             match read(&path) {
                 Ok(record) => found.extend(record),
                 Err(failure) => problems.push(failure.message.clone()),
             }
         }
+
         Ok((found, problems))
     }
 
@@ -194,6 +196,7 @@ mod tests {
         for body in bodies {
             records.store(&email(body)).expect("stored");
         }
+
         let (found, _) = records.all().expect("read");
         let read = found
             .iter()
@@ -223,10 +226,13 @@ mod tests {
             event_id: Some("e1".to_owned()),
             ..email(b"{}")
         };
-        let (first, second) = (record(), record());
+
+        let first = record();
+        let second = record();
         for record in [&first, &second] {
             records.store(record).expect("stored");
         }
+
         assert_eq!(records.get("e1").expect("found").id, second.id);
         assert_eq!(records.get(&first.id).expect("found").id, first.id);
     }
@@ -235,10 +241,12 @@ mod tests {
     fn expired_records_are_removed() {
         let dir = tempfile::tempdir().expect("a directory");
         let records = RecordedDeliveries::in_dir(dir.path());
-        let (old, new) = (email(b"{}"), email(b"{}"));
+        let old = email(b"{}");
+        let new = email(b"{}");
         for record in [&old, &new] {
             records.store(record).expect("stored");
         }
+
         let file = fs::File::options()
             .write(true)
             .open(records.path(&old.id))
@@ -257,6 +265,7 @@ mod tests {
     #[test]
     fn records_are_private_to_their_owner() {
         use std::os::unix::fs::PermissionsExt as _;
+
         let dir = tempfile::tempdir().expect("a directory");
         let records = RecordedDeliveries::in_dir(dir.path());
         let record = email(b"{}");

@@ -90,6 +90,7 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
         let Some(stream) = Self::stream(names.client) else {
             return Ok(Vec::new());
         };
+
         let list = names.context.caller.read_all(stream).await?;
         names.is_whole.set(list.is_complete());
         // What is on a page that cannot be read may have the same name, but not the same id.
@@ -201,6 +202,7 @@ impl<'a, R: Resource> Names<'a, R> {
             }));
             return Ok(Target::unnamed(text));
         }
+
         let found = self.find(text).await;
         if let Ok(None) = found {
             self.context.not_found.replace(Some(NotFound {
@@ -208,6 +210,7 @@ impl<'a, R: Resource> Names<'a, R> {
                 was_searched: true,
             }));
         }
+
         let found = match found {
             Err(failure) if failure.kind() == Kind::MissingScope => None,
             found => found?,
@@ -241,6 +244,7 @@ impl<'a, R: Resource> Names<'a, R> {
         if let Some(same) = found.iter().position(|found| found.item.named().0 == text) {
             return Ok(Some(found.swap_remove(same)));
         }
+
         match found.len() {
             0 | 1 => Ok(found.pop()),
             _ => Err(ambiguous(text, &found)),
@@ -297,7 +301,9 @@ fn ambiguous<R: Resource>(text: &str, found: &[Found<R>]) -> Failure {
     if !R::IS_IN_ONE_LIST {
         hint.push_str("\nor name the audience: --audience NAME");
     }
-    let (count, noun, name) = (found.len(), R::NOUN, R::NAMED_BY);
+    let count = found.len();
+    let noun = R::NOUN;
+    let name = R::NAMED_BY;
     Failure::input(format!("{count} {noun}s have the {name} `{text}`"))
         .code("ambiguous_name")
         .hint(hint)
@@ -362,6 +368,7 @@ impl<R: Resource> ListAll<R> {
                 }
             };
         }
+
         let create = context.svc(&format!("{} {}", R::GROUP, R::CREATE), &[]);
         context.out.list(
             &items,

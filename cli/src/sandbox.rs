@@ -90,14 +90,14 @@ pub fn seeded(mut builder: Builder, settings: &Settings) -> Result<Builder, Fail
         }
         Ok(Some(value))
     };
-    let (email, extraction) = (
-        key("SVC_SANDBOX_EMAIL_KEY")?,
-        key("SVC_SANDBOX_EXTRACTION_KEY")?,
-    );
+
+    let email = key("SVC_SANDBOX_EMAIL_KEY")?;
+    let extraction = key("SVC_SANDBOX_EXTRACTION_KEY")?;
     if email.is_some() && email == extraction {
         let problem = "SVC_SANDBOX_EMAIL_KEY and SVC_SANDBOX_EXTRACTION_KEY are the same";
         return Err(Failure::usage(problem).hint("each key is for one service"));
     }
+
     if let Some(key) = email {
         builder = builder.email_key(key);
     }
@@ -188,6 +188,7 @@ impl Sandbox {
         if let Some(url) = elsewhere(settings)? {
             return Self::at(&url, settings).await;
         }
+
         let deadline = Instant::now() + ATTACH_TIMEOUT;
         loop {
             if let Some(server) = find(dir)
@@ -226,6 +227,7 @@ impl Sandbox {
                     .map(|found| Secret::new(found.value)),
             )
         };
+
         Ok(Self {
             url: value.clone(),
             control_token: secret("SVC_SANDBOX_CONTROL_TOKEN")?,
@@ -351,5 +353,6 @@ async fn lease(server: &RunningServer) -> std::io::Result<Option<TcpStream>> {
         }
         head.extend_from_slice(&buffer[..read]);
     }
+
     Ok(head.starts_with(b"HTTP/1.1 200").then_some(stream))
 }

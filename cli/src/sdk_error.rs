@@ -138,6 +138,7 @@ fn message(error: &Error) -> String {
         let scope = error.required_scope().filter(|_| error.is_missing_scope());
         scope.is_some_and(|scope| text.contains(scope.as_str()))
     };
+
     if let Some(text) = error
         .message()
         .filter(|text| !text.is_empty() && !repeats_scope(text) && !says_unavailable(error, text))
@@ -161,6 +162,7 @@ fn root_cause(error: &Error) -> Option<String> {
     if error.status().is_some() {
         return None;
     }
+
     let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
     let cause = causes.last()?.to_string();
     // What rustls says about a server that speaks plain http.

@@ -95,7 +95,8 @@ pub fn profile_secret(context: &Context) -> Result<(PathBuf, String), Failure> {
 pub fn kept_secret(path: PathBuf, prefix: &str) -> Result<(PathBuf, String), Failure> {
     let read = match std::fs::read_to_string(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let (one, two) = (Uuid::new_v4().simple(), Uuid::new_v4().simple());
+            let one = Uuid::new_v4().simple();
+            let two = Uuid::new_v4().simple();
             let secret = format!("{prefix}{one}{two}");
             // Another process may be faster. Both then use its secret.
             private_files::create_once(&path, secret.as_bytes())

@@ -69,6 +69,7 @@ impl Line {
             words.extend(["--name".into(), name.clone()]);
             return Some(words);
         }
+
         let mut positionals = self.positionals;
         let mut named = self.named;
         // A URL more than there are arguments is that of the application.
@@ -82,10 +83,12 @@ impl Line {
         } else if named.is_empty() {
             return None;
         }
+
         named.sort_by_key(|(position, _)| *position);
         for (position, value) in named {
             positionals.insert(position.min(positionals.len()), value);
         }
+
         words.push("--".into());
         words.extend(positionals);
         Some(words)
@@ -94,7 +97,8 @@ impl Line {
 
 /// The command of a line, and where its arguments begin.
 fn leaf<'a>(tree: &'a Command, args: &[OsString]) -> (&'a Command, usize) {
-    let (mut command, mut start) = (tree, 1);
+    let mut command = tree;
+    let mut start = 1;
     for (index, word) in args.iter().enumerate().skip(1) {
         let below = word.to_str().and_then(|word| command.find_subcommand(word));
         if let Some(below) = below {

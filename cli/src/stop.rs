@@ -35,6 +35,7 @@ pub fn watch(signals: bool) -> Arc<AtomicBool> {
     if !signals {
         return flag;
     }
+
     let interrupt = Arc::clone(&flag);
     std::thread::spawn(move || {
         // The runtime of the command cannot tell of signals while the work keeps its thread.

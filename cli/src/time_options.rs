@@ -85,6 +85,7 @@ pub fn check_schedule(
             Ok(())
         };
     };
+
     let in_zone = |zone: FixedOffset| time.local.and_local_timezone(zone).single();
     let instant = match time.offset {
         Some(zone) => in_zone(zone),
@@ -93,6 +94,7 @@ pub fn check_schedule(
     let Some(instant) = instant.filter(|instant| *instant < *now - CLOCK_SKEW) else {
         return Ok(());
     };
+
     let shown = instant.with_timezone(&now.timezone());
     let shown = shown.format("%Y-%m-%d %H:%M:%S %:z");
     let without_zone = match time.offset {

@@ -40,6 +40,7 @@ pub fn check_url(option: &str, url: &str) -> Result<(), Failure> {
     if parse_url(url).is_some() {
         return Ok(());
     }
+
     let failure = Failure::usage(format!(
         "{option}: `{}` is not an absolute http or https URL",
         without_password(url)
@@ -57,11 +58,13 @@ pub fn with_scheme(text: &str) -> Option<String> {
     if text.contains("://") {
         return None;
     }
+
     let after_host = text.strip_prefix(':').unwrap_or(text);
     let port = after_host.split('/').next().unwrap_or_default();
     if is_port(port) {
         return Some(format!("http://localhost:{after_host}"));
     }
+
     let http = format!("http://{text}");
     let is_local = is_loopback(&parse_url(&http)?);
     Some(if is_local {
@@ -128,6 +131,7 @@ mod tests {
         ] {
             assert_eq!(without_password(url), shown);
         }
+
         let refused = check_url("--to", "ftp://u:secret@h.test").expect_err("refused");
         assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
         let refused = check_url("--to", "u:secret@h.test/x").expect_err("refused");

@@ -35,7 +35,8 @@ pub fn failure(error: &clap::Error, tree: &clap::Command) -> Failure {
         .trim_start_matches("error: ");
     let message = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
     let message = message.replace("invalid digit found in string", "it is not a whole number");
-    let (mut tips, mut usage) = (Vec::new(), None);
+    let mut tips = Vec::new();
+    let mut usage = None;
     for paragraph in paragraphs {
         if paragraph.starts_with("Usage: ") {
             usage = Some(paragraph);
@@ -48,6 +49,7 @@ pub fn failure(error: &clap::Error, tree: &clap::Command) -> Failure {
             );
         }
     }
+
     let path = usage.map(path).unwrap_or_default();
     let word = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand];
     let word = word.into_iter().find_map(|kind| match error.get(kind) {
@@ -65,6 +67,7 @@ pub fn failure(error: &clap::Error, tree: &clap::Command) -> Failure {
         // The word may be a key, which errors never show.
         return Failure::usage(format!("`svc {path}` takes no argument")).hint(KEY_ON_COMMAND_LINE);
     }
+
     let mut usage = usage.map(str::to_owned);
     // What clap finds similar may share only a few letters. Then its usage has that option, too.
     if let Some(ContextValue::String(option)) = error.get(ContextKind::SuggestedArg)
@@ -73,6 +76,7 @@ pub fn failure(error: &clap::Error, tree: &clap::Command) -> Failure {
         tips.clear();
         usage = command.map(|command| command.clone().render_usage().to_string());
     }
+
     let is_meant = |other: &OtherWords| {
         let is_here = path == other.place || path.starts_with(&format!("{} ", other.place));
         (other.place.is_empty() || is_here)
@@ -80,6 +84,7 @@ pub fn failure(error: &clap::Error, tree: &clap::Command) -> Failure {
             && (is_command || word.starts_with('-'))
             && is_there(&other.hint, command.unwrap_or(tree))
     };
+
     let sandbox = tree.find_subcommand("sandbox");
     let of_sandbox = sandbox.and_then(|sandbox| sandbox.find_subcommand(word));
     let hint = match other_words().into_iter().find(is_meant) {
@@ -110,11 +115,13 @@ fn is_there(hint: &str, command: &clap::Command) -> bool {
     let Some(meant) = hint.strip_prefix("did you mean ") else {
         return true;
     };
+
     let meant = meant.trim_end_matches('?');
     if let Some(option) = meant.strip_prefix("--") {
         let name = option.split(' ').next();
         return command.get_arguments().any(|arg| arg.get_long() == name);
     }
+
     let mut names = meant.split(" or ");
     meant.starts_with("svc ") || names.any(|name| command.find_subcommand(name).is_some())
 }
@@ -125,10 +132,12 @@ fn without_secrets(message: &str, error: &clap::Error) -> String {
         Some(ContextValue::String(text)) => text.as_str(),
         _ => "",
     };
+
     let value = text(ContextKind::InvalidValue);
     if value.is_empty() {
         return message.to_owned();
     }
+
     if text(ContextKind::InvalidArg).contains("--header") {
         message.replace(value, "…")
     } else {
@@ -253,6 +262,7 @@ mod tests {
         ] {
             assert_eq!(hint(line), meant, "{line}");
         }
+
         let error = crate::app::command()
             .try_get_matches_from(["svc", "bulk"])
             .expect_err("none");

@@ -52,6 +52,7 @@ fn is_rule(text: &str) -> bool {
     let Some(name) = name.filter(|length| *length >= 3) else {
         return false;
     };
+
     let offset = text
         .get(name..)
         .unwrap_or_default()

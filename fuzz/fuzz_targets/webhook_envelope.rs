@@ -24,7 +24,8 @@ fuzz_target!(|body: &[u8]| {
                 }
             }
             let _ = delivery.created_at();
-            let (key, body) = (delivery.key(), delivery.body().clone());
+            let key = delivery.key();
+            let body = delivery.body().clone();
             let stored = Delivery::from_storage(Service::Extraction, event, key, body);
             assert_eq!(
                 (stored.id(), stored.data_json()),

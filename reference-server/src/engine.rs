@@ -81,7 +81,8 @@ pub(crate) async fn run_jobs(app: Shared, commands: mpsc::UnboundedReceiver<(Com
 
 impl Engine {
     async fn run(mut self) {
-        let (stop, wake) = (Arc::clone(&self.app.stop), Arc::clone(&self.app.store.wake));
+        let stop = Arc::clone(&self.app.stop);
+        let wake = Arc::clone(&self.app.store.wake);
         let stopped = stop.requested();
         tokio::pin!(stopped);
         loop {
@@ -117,6 +118,7 @@ impl Engine {
                 () = tokio::time::sleep(sleep) => {}
             }
         }
+
         // What is in progress is completed and recorded, or aborted with this task, and done again by
         // the next server.
         while self.tasks.join_next().await.is_some() {}
@@ -124,12 +126,14 @@ impl Engine {
 
     /// Starts the jobs that are due, within the limits. Returns when the first of the others is due.
     async fn start_due(&mut self) -> Result<Millis> {
-        let (now, has_relay) = (self.app.clock.now(), self.app.relay.is_some());
+        let now = self.app.clock.now();
+        let has_relay = self.app.relay.is_some();
         let running = self.running.values().map(|(job, _)| job.clone()).collect();
         let find = move |reader: Reader<'_>| find(reader, now, &running, has_relay);
         let found = self.app.store.read(find).await?;
         for (job, pending) in found.jobs {
-            let (app, started) = (Arc::clone(&self.app), job.clone());
+            let app = Arc::clone(&self.app);
+            let started = job.clone();
             let task = if job.queue == Queue::Mail {
                 // During an advance, one transaction goes through many due times, as long as nothing
                 // else is due in between.
@@ -145,6 +149,7 @@ impl Engine {
             };
             self.running.insert(task.id(), (started, task));
         }
+
         Ok(found.next)
     }
 
@@ -154,6 +159,7 @@ impl Engine {
         let Some((job, _)) = self.running.remove(&task) else {
             return;
         };
+
         let result = ended.map_or_else(|_| Err(Failure::internal("a job panicked")), |it| it.1);
         let result = match result {
             Err(error) if error.code() == Code::Internal && job.queue != Queue::Mail => {
@@ -214,6 +220,7 @@ impl Engine {
             }
             return true;
         }
+
         for waiter in std::mem::take(&mut self.settled_waiters) {
             let _ = waiter.send(self.state().await);
         }
@@ -341,7 +348,8 @@ impl Engine {
 
     async fn state(&self) -> Result<Clock> {
         let computer = clock::system();
-        let (now, has_relay) = (self.app.clock.now(), self.app.relay.is_some());
+        let now = self.app.clock.now();
+        let has_relay = self.app.relay.is_some();
         let read = self.app.store.read(move |reader| {
             let queues = job_rows::queues(reader, has_relay)?;
             let is_due = queues.iter().any(|(_, at)| *at <= now);
@@ -432,6 +440,7 @@ fn find(reader: Reader<'_>, now: Millis, running: &HashSet<Job>, has_relay: bool
         let next = job_rows::next_after(reader, &queue, now)?;
         found.next = found.next.min(next.unwrap_or(Millis::MAX));
     }
+
     Ok(found)
 }
 
@@ -472,6 +481,7 @@ async fn set_aside(app: &App, job: Job) -> Result<()> {
             job_rows::done(tx, &job).map(drop)
         }
     };
+
     app.store.write_relaxed(write).await
 }
 
@@ -483,6 +493,7 @@ async fn send_due(app: Shared, until: Millis) -> Result<Millis> {
         app.store
             .write_relaxed(move |tx| email_rules::send_due(tx, &context, until, limit))
     };
+
     // If the server has a defect, the first email by itself shows whether it is the cause.
     for limit in [EMAILS_AT_ONCE, 1] {
         match write(limit).await {
@@ -490,11 +501,13 @@ async fn send_due(app: Shared, until: Millis) -> Result<Millis> {
             step => return step,
         }
     }
+
     let now = app.clock.now();
     let read = move |reader: Reader<'_>| job_rows::due(reader, &Queue::Mail, until.max(now), 1);
     for (job, _) in app.store.read(read).await? {
         set_aside(&app, job).await?;
     }
+
     Ok(now)
 }
 

@@ -176,6 +176,7 @@ impl Server {
         let Some(tasks) = self.tasks.take() else {
             return;
         };
+
         tracing::info!("stopping");
         let Tasks {
             mut running,
@@ -198,6 +199,7 @@ impl Server {
             );
             running.shutdown().await;
         }
+
         drop(dns);
         close(Arc::clone(&self.app.store), data_dir).await;
         tracing::info!("stopped");
@@ -328,6 +330,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
                 source,
             })?;
     }
+
     let Addresses {
         http,
         dns: names,

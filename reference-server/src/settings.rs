@@ -133,6 +133,7 @@ impl Settings {
         let Some(rest) = path.strip_prefix(base).filter(|_| !base.is_empty()) else {
             return Below::Same;
         };
+
         match rest.as_bytes().first() {
             Some(b'/') => rest.parse().map_or(Below::Same, Below::Stripped),
             // Relative URLs of the page need the slash.
@@ -153,6 +154,7 @@ impl Settings {
         let Ok(url) = Url::parse(&format!("http://{host}")) else {
             return false;
         };
+
         let name = match url.host() {
             Some(Host::Domain(name)) => name,
             address => return address.is_some(),
@@ -233,6 +235,7 @@ mod tests {
         ] {
             assert!(settings.accepts_host(host), "{host}");
         }
+
         for host in [
             "evil.test:4080",
             "localhost.evil.test:4080",

@@ -115,6 +115,7 @@ impl Store {
         let Some(readers) = &self.readers else {
             return self.submit(false, move |tx| read(tx.reader())).await;
         };
+
         let (sender, receiver) = oneshot::channel();
         let run = move |reader: rusqlite::Result<Reader<'_>>| {
             // The client may have disconnected while this was waiting.
@@ -122,6 +123,7 @@ impl Store {
                 let _ = sender.send(reader.map_err(Failure::from).and_then(read));
             }
         };
+
         readers.push(Box::new(run))?;
         receiver.await.unwrap_or_else(|_| Err(panicked()))
     }
@@ -169,6 +171,7 @@ mod tests {
             tx.execute("INSERT INTO meta VALUES (?1, 'x')", [key])?;
             Ok(())
         };
+
         let failed = store.write(move |tx| {
             insert(tx, "failed")?;
             Err::<(), _>(Failure::not_found("thing"))

@@ -49,8 +49,11 @@ struct Container {
 /// small arrays.
 pub(crate) fn check_bounds(json: &[u8], reading: Reading) -> Result<(), String> {
     let most = MIN_MEMORY.max(json.len() * VALUES_PER_BYTE);
-    let (mut open, mut memory, mut largest_copy) = (Vec::<Container>::new(), 0, 0);
-    let (mut is_text, mut is_escaped) = (false, false);
+    let mut open = Vec::<Container>::new();
+    let mut memory = 0;
+    let mut largest_copy = 0;
+    let mut is_text = false;
+    let mut is_escaped = false;
     for byte in json {
         if is_text {
             match byte {
@@ -100,6 +103,7 @@ pub(crate) fn check_bounds(json: &[u8], reading: Reading) -> Result<(), String> 
             break;
         }
     }
+
     // An array that grows is copied.
     if memory + largest_copy > most {
         Err(format!(
@@ -154,6 +158,7 @@ impl Container {
         if !IS_TABLE {
             return NODE * self.entries.div_ceil(6);
         }
+
         let buckets = (self.entries * 8).div_ceil(7).next_power_of_two().max(4);
         let capacity = buckets * 7 / 8;
         capacity * (ENTRY + size_of::<usize>()) + buckets * 9 + 16

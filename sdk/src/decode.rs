@@ -200,6 +200,7 @@ fn parse(body: &[u8], reading: Reading) -> Result<Value, DecodeError> {
     if body.trim_ascii().is_empty() {
         return Ok(Value::Null);
     }
+
     check_bounds(body, reading).map_err(DecodeError)?;
     let text = String::from_utf8_lossy(body);
     Ok(serde_json::from_str(&text).or_else(|error| {
@@ -276,6 +277,7 @@ fn unwrapped<T: Resource>(mut fields: Fields, dialect: &Dialect, levels: u32) ->
     let Some(inside) = fields.get(&name).and_then(only_object) else {
         return fields;
     };
+
     let mut inside = unwrapped::<T>(inside.clone(), dialect, levels - 1);
     let is_blank = |fields: &Fields| T::FIELDS.iter().all(|name| !fields.contains_key(*name));
     let is_inside = if T::is_identified_by(&inside) {
@@ -286,6 +288,7 @@ fn unwrapped<T: Resource>(mut fields: Fields, dialect: &Dialect, levels: u32) ->
     if !is_inside {
         return fields;
     }
+
     fields.remove(&name);
     let has_own_id = find(&fields, &["success", "ok", "code", "status"]).is_some();
     for (name, value) in fields {
@@ -296,6 +299,7 @@ fn unwrapped<T: Resource>(mut fields: Fields, dialect: &Dialect, levels: u32) ->
             inside.insert(name, value);
         }
     }
+
     inside
 }
 
@@ -336,6 +340,7 @@ fn wrapper<T: Resource>(fields: &Fields) -> Option<String> {
             found.push((plain, name));
         }
     }
+
     let kinds = format!("{}s", T::KIND);
     let others = [T::KIND, &kinds, "messages", "items", "results"];
     let mut usual = WORDS.wrappers.iter().chain(&others);
@@ -358,6 +363,7 @@ fn rename<T: Resource>(fields: &mut Fields, dialect: &Dialect) {
             fields.entry(name).or_insert(value);
         }
     }
+
     // JSON-LD has the path of a resource.
     if !fields.contains_key("id")
         && let Some(path) = fields.get("@id").and_then(Value::as_str)
@@ -366,9 +372,11 @@ fn rename<T: Resource>(fields: &mut Fields, dialect: &Dialect) {
         let id = id.to_owned();
         fields.insert("id".to_owned(), id.into());
     }
+
     for documented in T::FIELDS {
         take_name(fields, documented, &[&plain(documented)]);
     }
+
     if T::KIND == "email" {
         take_pinned(fields, dialect, Point::IdField, "id");
     }
@@ -396,6 +404,7 @@ fn rename<T: Resource>(fields: &mut Fields, dialect: &Dialect) {
             take_name(fields, "name", &["displayname", "domainname"]);
         }
     }
+
     // Zero stands for none.
     let is_none = |value: &Value| is_nothing(value) || whole_number(value) == Some(0);
     fields.retain(|name, value| name != "id" || !is_none(value));
@@ -494,6 +503,7 @@ fn texts_in(text: &str) -> Vec<String> {
     if parts.iter().all(is_word) {
         return parts.into_iter().map(str::to_owned).collect();
     }
+
     vec![text.to_owned()]
 }
 

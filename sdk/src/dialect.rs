@@ -163,6 +163,7 @@ impl Point {
         if let Some(named) = named {
             return Ok(named.name.to_owned());
         }
+
         let is_free = match self.free_text() {
             None => false,
             Some("the name of a header") => HeaderName::try_from(text).is_ok(),
@@ -173,6 +174,7 @@ impl Point {
         if is_free {
             return Ok(text.to_owned());
         }
+
         let mut valid: Vec<&str> = self.choices().iter().map(|choice| choice.name).collect();
         valid.push(AUTO);
         valid.extend(self.free_text());

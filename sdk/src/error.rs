@@ -357,6 +357,7 @@ impl fmt::Display for Error {
             }
             f.write_str(")")?;
         }
+
         let mut fields: Vec<&str> = self
             .fields()
             .iter()
@@ -380,6 +381,7 @@ impl fmt::Display for Error {
                 write!(f, " and {} more", fields.len() - MAX_SHOWN_FIELDS)?;
             }
         }
+
         // If the service says why, the scope is not the reason.
         let unexplained = self.0.report.code.is_none() && self.0.report.message.is_none();
         match (&self.0.kind, self.operation().map(Operation::scope_rule)) {
@@ -392,6 +394,7 @@ impl fmt::Display for Error {
             ) => f.write_str(UNDOCUMENTED_SCOPE)?,
             _ => {}
         }
+
         if let Some(id) = &self.0.request_id {
             write!(f, "; request id {id}")?;
         }

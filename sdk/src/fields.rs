@@ -126,6 +126,7 @@ pub(crate) fn integer(value: &Value) -> Option<i64> {
 pub(crate) fn time(value: &Value) -> Option<DateTime<Utc>> {
     /// Numbers from here on are milliseconds: as seconds, they are beyond the year 5000.
     const FIRST_MILLISECONDS: i64 = 100_000_000_000;
+
     if let Some(number) = integer(value) {
         return match number {
             0 => None,
@@ -136,6 +137,7 @@ pub(crate) fn time(value: &Value) -> Option<DateTime<Utc>> {
     if let Some(seconds) = value.as_f64() {
         return DateTime::from_timestamp_millis((seconds * 1000.0) as i64);
     }
+
     let text = value.as_str()?.trim();
     if let Ok(time) = text.parse::<DateTime<Utc>>() {
         return Some(time);
@@ -143,6 +145,7 @@ pub(crate) fn time(value: &Value) -> Option<DateTime<Utc>> {
     if let Ok(time) = DateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f%#z") {
         return Some(time.to_utc());
     }
+
     let text = text.replacen('T', " ", 1);
     let time = NaiveDateTime::parse_from_str(&text, "%Y-%m-%d %H:%M:%S%.f").ok()?;
     Some(time.and_utc())

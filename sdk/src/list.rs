@@ -160,11 +160,13 @@ pub(crate) fn read_list_by<T>(
             "the list has more than {MAX_ITEMS} items"
         )));
     }
+
     let count = items.len() as u64;
     let number = |names: &[&str]| {
         let mut named = names.iter();
         named.find_map(|name| whole_number(find_within(&beside, &[name], DEPTH)?))
     };
+
     let header = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse().ok();
     let total = number(&WORDS.totals);
     // Some mean the items of this page.
@@ -239,6 +241,7 @@ fn read_more(beside: &Fields, count: u64, headers: &HeaderMap, dialect: &Dialect
             }
         }
     }
+
     let page = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse().ok();
     more.page = more.page.or_else(|| page("x-next-page"));
     match dialect.pinned(Point::ListPages) {
@@ -249,6 +252,7 @@ fn read_more(beside: &Fields, count: u64, headers: &HeaderMap, dialect: &Dialect
         Some("link-header") => (more.link, more.cursor) = (link_header(headers), None),
         _ => {}
     }
+
     let is_told = more.link.is_some() || more.cursor.is_some() || more.page.is_some();
     // `"next": null` ends a list.
     if more.said.is_none() && !is_told && names_no_next(beside, DEPTH) {
@@ -361,6 +365,7 @@ pub(crate) fn find_array(mut value: Value, pinned: Option<&str>) -> Result<Found
         let beside = value.as_object_mut().map(std::mem::take);
         return Ok((items, beside.unwrap_or_default()));
     }
+
     let mut beside = match value {
         Value::Array(items) => return Ok((items, Map::new())),
         Value::Null => return Ok((Vec::new(), Map::new())),
@@ -377,6 +382,7 @@ pub(crate) fn find_array(mut value: Value, pinned: Option<&str>) -> Result<Found
     if take_null(&mut beside, pinned, DEPTH) {
         return Ok((Vec::new(), beside));
     }
+
     Err(DecodeError(NO_LIST.to_owned()))
 }
 
@@ -414,6 +420,7 @@ fn take_only(fields: &mut Fields, levels: u32) -> Option<Value> {
     if levels == 0 {
         return None;
     }
+
     fields
         .values_mut()
         .filter_map(Value::as_object_mut)
@@ -453,6 +460,7 @@ fn take_within(
     if levels == 0 {
         return Ok(None);
     }
+
     let mut found = None;
     for (name, value) in fields.iter_mut() {
         let Value::Object(inner) = value else {
@@ -489,6 +497,7 @@ fn take_array(
             value.is_array() && !is_beside
         }
     };
+
     let names: Vec<&String> = fields
         .iter()
         .filter(is_list)

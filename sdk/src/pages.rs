@@ -103,7 +103,8 @@ impl<T: Serialize + Send + 'static> ListStream<T> {
     }
 
     fn pages(&self) -> BoxStream<'static, Result<List<T>, Error>> {
-        let (first, page_size) = (Arc::clone(&self.first), self.page_size);
+        let first = Arc::clone(&self.first);
+        let page_size = self.page_size;
         let paginator = Paginator::new(self.is_paged, first().first_page());
         Box::pin(stream::try_unfold(Some(paginator), move |paginator| {
             let call = first();
@@ -283,6 +284,7 @@ impl Paginator {
                 Ok(Step::End)
             };
         }
+
         let mut hasher = DefaultHasher::new();
         serde_json::to_string(page)
             .unwrap_or_default()
@@ -300,6 +302,7 @@ impl Paginator {
                 Ok(Step::End)
             };
         }
+
         self.items += page.len() as u64;
 
         let pages = self.pages.len() as u64;
@@ -315,6 +318,7 @@ impl Paginator {
         if is_over || !(goes_on || lacks_some || self.is_paged) {
             return Ok(Step::Last);
         }
+
         self.says_more = goes_on || lacks_some;
         self.go_on(page);
         Ok(Step::More)

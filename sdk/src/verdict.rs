@@ -27,6 +27,7 @@ pub(crate) fn judge(fields: &Fields, headers: &HeaderMap, dialect: &Dialect) -> 
     if is_marked(fields) {
         return Verdict::Refused;
     }
+
     let mut email: EmailRecord = read_fields(fields.clone(), dialect);
     // An item of a batch has no headers: its id is in a field, wherever that of a single send is.
     let is_item = headers.is_empty();
@@ -50,12 +51,14 @@ fn id_in_headers(headers: &HeaderMap, dialect: &Dialect) -> Option<String> {
         let text = headers.get(name)?.to_str().ok()?.trim();
         (!text.is_empty()).then(|| text.to_owned())
     };
+
     let place = dialect.pinned(Point::IdPlace);
     let named = || text(dialect.choice(Point::IdHeader));
     let in_url = |of_an_email: bool| {
         let mut urls = WORDS.id_urls.iter().filter_map(|name| text(name));
         urls.find_map(|url| last_segment(&url, of_an_email))
     };
+
     match place {
         Some("header") => {
             let value = named()?;
@@ -83,6 +86,7 @@ fn last_segment(url: &str, of_an_email: bool) -> Option<String> {
     if id.is_empty() || (of_an_email && !is_of_an_email) {
         return None;
     }
+
     let id = percent_encoding::percent_decode_str(id)
         .decode_utf8()
         .ok()?;
@@ -349,6 +353,7 @@ mod tests {
                 _ => String::new(),
             }
         };
+
         let found = Dialect::default();
         assert_eq!(read("x-message-id", "m", &found), "m");
         assert_eq!(read("location", "/api/v1/emails/m%2F1?x=1", &found), "m/1");
@@ -445,7 +450,8 @@ mod tests {
 
     /// Says by itself what an answer means.
     fn oracle(value: &Value) -> Expected {
-        let (mut has_id, mut has_mark) = (false, false);
+        let mut has_id = false;
+        let mut has_mark = false;
         let mut objects = vec![value];
         while let Some(object) = objects.pop() {
             for (name, value) in object.as_object().into_iter().flatten() {
@@ -466,6 +472,7 @@ mod tests {
                 }
             }
         }
+
         match (has_mark, has_id) {
             (true, _) => Expected::Refused,
             (false, true) => Expected::Accepted,

@@ -120,5 +120,6 @@ async fn a_response_takes_at_most_twelve_times_its_size_in_memory() {
             }
         }
     }
+
     assert!(read >= 2, "only {read} of the lists were read");
 }

@@ -47,6 +47,7 @@ impl Sqlite {
                 task(&mut connection);
             }
         };
+
         std::thread::Builder::new()
             .name(thread.to_owned())
             .spawn(work)

@@ -213,6 +213,7 @@ mod tests {
             assert_eq!((a, b, c, d, e, f), expected);
             assert_eq!(status, Status::InFlight);
         }
+
         assert!(read::<(i64,)>(vec![text("a name")]).is_err());
         assert!(read::<(i64,)>(vec![Value::Null]).is_err());
     }

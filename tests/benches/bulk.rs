@@ -114,6 +114,7 @@ fn command_line(rows: usize, table: &mut Table) {
 
     let job = bench.json("bulk list")[0].clone();
     assert_eq!(job["accepted"], rows, "{job}");
+
     let one = bench.home.path().join("one.csv");
     std::fs::write(one, "email\none@example.test\n").unwrap();
     let start = Instant::now();
@@ -132,6 +133,7 @@ async fn workers(rows: usize, table: &mut Table) {
     let Some(server) = server::Server::own().await else {
         return;
     };
+
     let config = server.database().await;
     let mut took = Vec::new();
     for count in [1, 4] {
@@ -149,6 +151,7 @@ async fn workers(rows: usize, table: &mut Table) {
         join_all(workers).await;
         took.push(seconds(start));
     }
+
     let times = format!("{:.2} times as fast", took[0] / took[1]);
     let what = "four workers on PostgreSQL against one, at 50 ms a request";
     table.row(what, &times, "≥ 3.5 times");

@@ -32,7 +32,8 @@ async fn a_killed_job_sends_nothing_twice_and_reports_what_is_unknown() {
     let mut unknown_in_all = 0;
     for round in 0..rounds() {
         let job = KilledJob::run(round, false).await;
-        let (received, unknown) = (job.receiver.received().await, job.unknown().await);
+        let received = job.receiver.received().await;
+        let unknown = job.unknown().await;
         assert_eq!(
             twice(&received),
             BTreeSet::<&String>::new(),
@@ -87,6 +88,7 @@ impl KilledJob {
         for fault in faults() {
             receiver.fault(&fault).await;
         }
+
         let home = tempfile::tempdir().expect("a directory");
         let addresses: BTreeSet<String> = (0..ROWS).map(|n| format!("p{n}@example.test")).collect();
         let rows: String = addresses.iter().map(|each| format!("{each}\n")).collect();
@@ -141,6 +143,7 @@ impl KilledJob {
                 return job;
             }
         }
+
         panic!("the job is not complete after 60 runs");
     }
 
@@ -186,6 +189,7 @@ impl KilledJob {
             let file = std::fs::metadata(&path).ok()?;
             Some((file.len(), file.modified().ok()?))
         };
+
         let mut last = state();
         let mut seen = 0;
         let start = std::time::Instant::now();
@@ -199,6 +203,7 @@ impl KilledJob {
             seen += usize::from(now != last);
             last = now;
         }
+
         run.kill().await.expect("killed");
         true
     }

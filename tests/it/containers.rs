@@ -116,6 +116,7 @@ async fn application() {
         tokio::time::sleep(Duration::from_millis(100)).await;
         sent = client.emails().send(&email).await;
     }
+
     let id = sent.expect("accepted").id;
     let delivery = receiver.next().await;
     let secret = Secret::new("whsec_known_to_both").expect("a secret");

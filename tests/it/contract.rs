@@ -48,17 +48,20 @@ async fn the_server_handles_every_operation() {
         2,
         "look for `match` on `Service` in `cli` and `reference-server`"
     );
+
     let server = Server::start().await.expect("a server");
     let email = EmailClient::builder(server.base_url(), "mk_test_sandbox").build();
     let extraction = ExtractionClient::builder(server.base_url(), "sk_test_sandbox").build();
-    let (email, extraction) = (email.expect("a client"), extraction.expect("a client"));
+    let email = email.expect("a client");
+    let extraction = extraction.expect("a client");
     for operation in Operation::ALL {
         let path: Vec<&str> = operation.path().split('/').collect();
         let path: Vec<&str> = path
             .into_iter()
             .map(|part| if part.starts_with('{') { "x" } else { part })
             .collect();
-        let (method, path) = (operation.method().as_str(), path.join("/"));
+        let method = operation.method().as_str();
+        let path = path.join("/");
         let response = match operation.service() {
             Service::Email => email.raw(method, &path).await,
             _ => extraction.raw(method, &path).await,

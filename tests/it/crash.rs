@@ -26,6 +26,7 @@ async fn accepted_emails_and_pending_deliveries_survive_a_kill() {
     let client = server.client();
     let found = client.emails().get(&accepted.id).await.expect("found");
     assert_eq!(found.status, Some(EmailStatus::Delivered));
+
     advance(&client, "1m").await;
     let retried = receiver.next().await;
 
@@ -37,7 +38,8 @@ async fn accepted_emails_and_pending_deliveries_survive_a_kill() {
 async fn a_kill_under_load_loses_no_confirmed_email() {
     let data = tempfile::tempdir().expect("a directory");
     let mut receiver = Receiver::start(&[]).await;
-    let (mut confirmed, mut announced) = (BTreeSet::new(), BTreeSet::new());
+    let mut confirmed = BTreeSet::new();
+    let mut announced = BTreeSet::new();
     for round in 0..3 {
         let server = ServerProcess::start(data.path()).await;
         let client = server.client();
@@ -68,6 +70,7 @@ async fn a_kill_under_load_loses_no_confirmed_email() {
             .await
             .expect("a confirmed email exists");
     }
+
     advance(&client, "1h").await;
     while !confirmed.is_subset(&announced) {
         // `next` fails the test if the missing delivery does not arrive.
@@ -89,12 +92,15 @@ async fn a_stop_under_load_succeeds_and_loses_no_confirmed_email() {
     for _ in 0..8 {
         senders.spawn(send_until_disconnected(client.clone()));
     }
+
     let mut announced = BTreeSet::new();
     while announced.len() < 50 {
         announced.insert(email_id(&receiver.next().await));
     }
+
     let status = server.terminate().await;
     assert_eq!(status.code(), Some(0), "{status}");
+
     let mut confirmed = BTreeSet::new();
     while let Some(ids) = senders.join_next().await {
         confirmed.extend(ids.expect("a sender ends once the server is gone"));
@@ -111,6 +117,7 @@ async fn a_stop_under_load_succeeds_and_loses_no_confirmed_email() {
             .expect("a confirmed email exists");
         assert_eq!(found.status, Some(EmailStatus::Delivered));
     }
+
     while !confirmed.is_subset(&announced) {
         announced.insert(email_id(&receiver.next().await));
     }

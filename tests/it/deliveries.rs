@@ -28,6 +28,7 @@ async fn a_receiver_verifies_the_delivery_of_an_email_event() {
     assert_eq!(*event.event(), Event::EmailDelivered);
     assert_eq!(delivery.header("Mail-Event"), "email.delivered");
     assert_eq!(event.id(), Some(delivery.header("Mail-Delivery-Id")));
+
     let data: serde_json::Value = event.data().expect("an object");
     assert_eq!(data["emailId"], accepted.id);
     assert_eq!(data["recipient"], "ada@example.test");
@@ -76,17 +77,21 @@ async fn a_failed_delivery_is_retried_with_the_same_id_and_body() {
         receiver.is_empty(),
         "the first retry is due 2 s after the attempt before it"
     );
+
     let clock = world.advance("1s").await;
     assert_eq!(clock["settled"], true);
+
     let second = receiver.next().await;
 
     assert_eq!(second.body, first.body);
+
     let id = |delivery: &Delivery| delivery.json()["id"].clone();
     assert_eq!(id(&second), id(&first));
     assert_eq!(
         (first.header("Mail-Attempt"), second.header("Mail-Attempt")),
         ("1", "2")
     );
+
     verifier
         .verify(second.header("Mail-Signature"), second.body.clone())
         .expect("signed");
@@ -116,14 +121,17 @@ async fn retries_end_after_the_documented_number() {
             attempt.to_string()
         );
     }
+
     assert!(
         mail.is_empty(),
         "3 retries (docs/email-service/README.md#limits)"
     );
+
     let first = extraction.next().await;
     for _ in 0..5 {
         assert_eq!(extraction.next().await.body, first.body);
     }
+
     assert!(
         extraction.is_empty(),
         "5 retries (docs/undocumented/services.md#extraction-retries)"

@@ -62,6 +62,7 @@ async fn look(world: &World, is_whole: bool) -> Result<Seen, Error> {
     for name in ["a", "b", "c"] {
         seen.note("audience", client.audiences().create(name).await?.name);
     }
+
     let audiences = client.audiences().stream().page_size(2).into_list().await?;
     let names: Vec<_> = audiences.iter().map(|audience| &audience.name).collect();
     seen.note("audiences", (names, audiences.is_complete()));
@@ -75,6 +76,7 @@ async fn look(world: &World, is_whole: bool) -> Result<Seen, Error> {
         let contact = client.contacts().create(audience, contact).await?;
         seen.note("contact", (contact.email, contact.metadata, contact.topics));
     }
+
     let mut contacts = client.contacts().stream(audience).page_size(2);
     while let Some(contact) = contacts.try_next().await? {
         seen.note(
@@ -101,6 +103,7 @@ async fn look(world: &World, is_whole: bool) -> Result<Seen, Error> {
         seen.note("record", (&record.kind, type_and_name, record.priority));
         assert!(record.value.is_some());
     }
+
     let checked = client.domains().verify(&domain.id).await?;
     seen.note("checked", (checked.verified, checked.dkim_verified));
     seen.note(
@@ -112,6 +115,7 @@ async fn look(world: &World, is_whole: bool) -> Result<Seen, Error> {
     let email = Email::new("hello@shop.test", "ada@x.test", "Hi").text("Hello");
     let accepted = client.emails().send(&email).await?;
     assert!(accepted.id.starts_with("eml_"), "{}", accepted.id);
+
     let wait = client.emails().wait(&accepted.id);
     let [first, most] = [10, 50].map(Duration::from_millis);
     let found = wait.poll_interval(first, most).await?;
@@ -145,6 +149,7 @@ async fn look(world: &World, is_whole: bool) -> Result<Seen, Error> {
     let webhook = client.webhooks().create(hook).await?;
     seen.note("webhook", (webhook.url, webhook.events, webhook.active));
     assert!(webhook.signing_secret.is_some());
+
     let tested = client.webhooks().test(&webhook.id).await?;
     seen.note("test", (tested.status, tested.is_known()));
     client.webhooks().delete(&webhook.id).await?;
@@ -235,7 +240,8 @@ fn the_book_lists_every_point() {
         let named = named.filter(|name| *name != default);
         let mut others: Vec<String> = named.map(|name| format!("`{name}`")).collect();
         others.extend(point.free_text().map(str::to_owned));
-        let (question, others) = (point.question(), others.join(", "));
+        let question = point.question();
+        let others = others.join(", ");
         let row = format!("| `{point}` | {question} | `{default}` | {others} |\n");
         assert!(
             book.contains(&row),

@@ -27,6 +27,7 @@ fn links_resolve() {
             }
         }
     }
+
     assert!(broken.is_empty(), "broken links:\n{}", broken.join("\n"));
 }
 
@@ -46,6 +47,7 @@ fn every_page_is_in_the_summary() {
             .map(|page| relative(page))
             .collect::<Vec<_>>()
     };
+
     assert_eq!(
         names(&pages, &linked),
         Vec::<String>::new(),
@@ -74,6 +76,7 @@ fn references_in_the_code_name_chapters_that_exist() {
             }
         }
     }
+
     assert!(
         broken.is_empty(),
         "broken references:\n{}",
@@ -106,6 +109,7 @@ fn points_are_called_by_their_names() {
             }
         }
     }
+
     assert!(
         found.is_empty(),
         "points without their names:\n{}",
@@ -193,6 +197,7 @@ fn guides_show_parts_of_the_examples() {
         let is_unknown = |block: &String| !sources.iter().any(|source| source.contains(block));
         unknown.extend(blocks.into_iter().filter(is_unknown));
     }
+
     assert!(
         unknown.is_empty(),
         "not in examples/:\n{}",
@@ -236,6 +241,7 @@ fn is_in_this_repository(name: &str, dependency: &toml::Value) -> bool {
     else {
         return false;
     };
+
     let manifest: toml::Table = read(&folder.join("Cargo.toml"))
         .parse()
         .expect("a manifest");
@@ -266,6 +272,7 @@ fn shell_examples_run() {
             scripts.push((relative(&page), script(&commands)));
         }
     }
+
     // Of the commands in the project's README those that end by themselves and need no build.
     let readme = blocks_in(&read(&root().join("README.md")), "sh").concat();
     let mut readme = commands(&readme);
@@ -371,6 +378,7 @@ fn page_commands(page: &str) -> Vec<String> {
             run.push(command);
         }
     }
+
     run
 }
 
@@ -397,6 +405,7 @@ fn typed(line: &str, options: &str) -> String {
     if program != Some("svc") {
         return String::new();
     }
+
     // Neither what follows a redirection nor a comment is an argument.
     let command = command.split(" > ").next().unwrap_or_default();
     let command = command.split("   #").next().unwrap_or_default();
@@ -444,6 +453,7 @@ fn accept_webhook(mut connection: &TcpStream) {
         }
         line.clear();
     }
+
     let mut body = vec![0; length];
     // A client that hangs up is no matter of the application's.
     if request.read_exact(&mut body).is_ok() {
@@ -472,6 +482,7 @@ fn in_background(command: &str, ports: &BTreeMap<u16, u16>) -> Vec<String> {
             }
         }
     }
+
     let is_ready = "[ -s ready.txt ]";
     vec![
         "svc sandbox stop 2> stop.txt || true".to_owned(),
@@ -529,13 +540,15 @@ fn run(script: &str) -> Result<(), String> {
     let mut home = tempfile::Builder::new();
     home.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
     let home = home.tempdir().expect("a directory");
-    let (bin, work) = (home.path().join("bin"), home.path().join("work"));
+    let bin = home.path().join("bin");
+    let work = home.path().join("work");
     for folder in [&bin, &work] {
         let mut private = fs::DirBuilder::new();
         std::os::unix::fs::DirBuilderExt::mode(&mut private, 0o700)
             .create(folder)
             .expect("a directory");
     }
+
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_svc-under-test"), bin.join("svc"))
         .expect("a link");
     stand_ins(&bin, &work);
@@ -572,6 +585,7 @@ fn run(script: &str) -> Result<(), String> {
     if status.is_some_and(|status| status.success()) {
         return Ok(());
     }
+
     let ended = status.map_or_else(
         || format!("not done after {TIMEOUT:?}"),
         |status| status.to_string(),
@@ -625,6 +639,7 @@ impl Anchors {
         if target.extension().is_none_or(|extension| extension != "md") {
             return Err("an anchor in a file that is not Markdown".to_owned());
         }
+
         let anchors = self
             .0
             .entry(target)
@@ -706,6 +721,7 @@ fn links(text: &str) -> Vec<String> {
         in_code ^= c == '`';
         flat.push(if in_code && c != '\n' { 'x' } else { c });
     }
+
     let mut links = Vec::new();
     let mut rest = flat.as_str();
     while let Some((_, after)) = rest.split_once("](") {
@@ -715,6 +731,7 @@ fn links(text: &str) -> Vec<String> {
         links.push(link.split_whitespace().collect());
         rest = tail;
     }
+
     links
 }
 
@@ -885,6 +902,7 @@ fn files_below(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
             found.push(path);
         }
     }
+
     found.sort();
     found
 }

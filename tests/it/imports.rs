@@ -90,6 +90,7 @@ impl Paths<'_> {
             base.pop();
             rest = above;
         }
+
         base.push(rest.trim_start_matches("self::"));
         self.found.push(base.join("::"));
     }

@@ -89,7 +89,8 @@ impl Live {
     /// A run that succeeds.
     fn done(&self, args: &[&str]) -> Run {
         let run = self.svc(args);
-        let (style, stderr) = (self.style, &run.stderr);
+        let style = self.style;
+        let stderr = &run.stderr;
         assert_eq!(run.code, Some(0), "style {style}: svc {args:?}: {stderr}");
         run
     }
@@ -150,6 +151,7 @@ fn conform(live: &Live) {
         "style {}: {run:?}",
         live.style
     );
+
     let report = run.json();
     let rows = report["statements"].as_array().expect("rows");
     let differs: Vec<_> = rows
@@ -166,6 +168,7 @@ fn conform(live: &Live) {
         "style {}: {differs:#?}",
         live.style
     );
+
     live.done(&["config", "set", "--from", "dialect.toml"]);
 }
 
@@ -176,11 +179,13 @@ async fn every_command(live: &Live) {
         let name = format!("Other {number}");
         live.done(&["audiences", "create", &name]);
     }
+
     let audiences = live.done(&["audiences", "list", "-o", "json"]).json();
     assert!(
         audiences.to_string().contains("Other 30"),
         "style {style}: {audiences}"
     );
+
     live.done(&["audiences", "get", "News"]);
     live.done(&["audiences", "delete", "Other 30", "--yes"]);
     for number in 1..=30 {
@@ -190,9 +195,11 @@ async fn every_command(live: &Live) {
             "x",
         ]);
     }
+
     let contacts = live.done(&["contacts", "list", "News", "--all", "-o", "json"]);
     let all = contacts.stdout.matches("reader").count();
     assert!(all >= 30, "style {style}: {all} of 30 contacts");
+
     let contact = live.control("contacts").await;
     let contact = contact
         .as_array()
@@ -221,6 +228,7 @@ async fn every_command(live: &Live) {
         .unwrap_or_else(|| list["data"].as_array().cloned().unwrap_or_default());
     let out: Vec<_> = list.iter().filter(|it| it["subscribed"] == false).collect();
     assert_eq!(out.len(), 1, "style {style}: {out:?}");
+
     live.done(&["contacts", "delete", &contact, "--yes"]);
 
     let domain = live.done(&["domains", "create", "new.example"]).json();
@@ -234,6 +242,7 @@ async fn every_command(live: &Live) {
         Some(10),
         "style {style}"
     );
+
     live.done(&["domains", "verify", "new.example"]);
     live.done(&["domains", "delete", "new.example", "--yes"]);
 
@@ -248,6 +257,7 @@ async fn every_command(live: &Live) {
         webhook.json()["signingSecret"].is_string(),
         "style {style}: {webhook:?}"
     );
+
     live.done(&["webhooks", "list"]);
     live.done(&[
         "webhooks",
@@ -259,6 +269,7 @@ async fn every_command(live: &Live) {
     // Nobody listens there.
     let test = live.svc(&["webhooks", "test", "https://hooks.example/a"]);
     assert_ne!(test.code, Some(0), "style {style}: {test:?}");
+
     live.done(&["webhooks", "delete", "https://hooks.example/a", "--yes"]);
 
     let send = [
@@ -277,6 +288,7 @@ async fn every_command(live: &Live) {
     live.done(&["emails", "get", &sent, "--wait"]);
     let bounced = live.svc(&[&send[..], &["bounce@example.net", "--wait"]].concat());
     assert_eq!(bounced.code, Some(10), "style {style}: {bounced:?}");
+
     let later = live
         .done(&[&send[..], &["ada@example.net", "--at", "+1h"]].concat())
         .id();
@@ -296,6 +308,7 @@ async fn every_command(live: &Live) {
         live.done(&created).json()["secret"].is_string(),
         "style {style}"
     );
+
     live.done(&["extraction", "webhooks", "list"]);
     live.done(&[
         "extraction",
@@ -322,6 +335,7 @@ async fn batch(live: &Live) {
     let stored = live.control("emails").await;
     let to = |address: &str| stored.to_string().contains(address);
     assert!(!to("two@example.net"), "style {style}: {stored}");
+
     // 9: the command says that it cannot tell.
     let expected = if to("one@example.net") {
         [11, 9]
@@ -361,6 +375,7 @@ async fn every_operation_of_the_sdk(live: &Live) {
         Some("sdk@example.net"),
         "style {style}"
     );
+
     client
         .contacts()
         .delete(&contact.id)
@@ -396,10 +411,12 @@ async fn every_operation_of_the_sdk(live: &Live) {
             .is_verified(),
         "style {style}"
     );
+
     client.domains().delete(&domain.id).await.expect("deleted");
     let new = NewWebhook::new("https://hooks.example/sdk", ["email.sent"]);
     let webhook = client.webhooks().create(&new).await.expect("created");
     assert!(webhook.signing_secret.is_some(), "style {style}");
+
     client
         .webhooks()
         .delete(&webhook.id)
@@ -409,6 +426,7 @@ async fn every_operation_of_the_sdk(live: &Live) {
     let sent = client.emails().send(&email).await.expect("accepted");
     let done = client.emails().wait(&sent.id).await.expect("final");
     assert_eq!(done.status, Some(EmailStatus::Delivered), "style {style}");
+
     let batch = client
         .emails()
         .send_batch(&[email.clone(), email])

@@ -54,6 +54,7 @@ fn examples_of(library: &str) -> Vec<Example> {
             (None, None) => {}
         }
     }
+
     examples
 }
 
@@ -132,6 +133,7 @@ fn every_example_compiles_as_printed() {
         fs::write(package.join("src/main.rs"), code).unwrap();
         members.push(format!("{place:?}"));
     }
+
     let mut workspace = format!(
         "[workspace]\nresolver = \"3\"\nmembers = [{}]\n\n[patch.crates-io]\n",
         members.join(", ")
@@ -144,6 +146,7 @@ fn every_example_compiles_as_printed() {
         )
         .unwrap();
     }
+
     // With the same profile, what the lints in CI have compiled is used again.
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let profile =

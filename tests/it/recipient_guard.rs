@@ -54,8 +54,10 @@ fn serve(stream: TcpStream, recorded: &Mutex<Vec<Recorded>>) -> Option<()> {
         let mut line = String::new();
         reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
         let mut words = line.split(' ').map(str::to_owned);
-        let (method, target) = (words.next()?, words.next()?);
-        let (mut headers, mut length) = (Vec::new(), 0);
+        let method = words.next()?;
+        let target = words.next()?;
+        let mut headers = Vec::new();
+        let mut length = 0;
         loop {
             let mut line = String::new();
             reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
@@ -209,6 +211,7 @@ fn email(random: &mut Random) -> Email {
             _ => email.scheduled_at(line.clone()),
         };
     }
+
     if random.below(8) == 0 {
         email.subject = line;
     }
@@ -270,7 +273,8 @@ impl Clients {
             "?X-HTTP-Method-Override=POST",
             "?a=b&%5fmethod=POST",
         ];
-        let (method, path) = (random.of(&methods), random.of(&paths));
+        let method = random.of(&methods);
+        let path = random.of(&paths);
         let path = format!("{path}{}", random.of(&queries));
         let mut call = match random.below(2) {
             0 => self.email.raw(method, &path),
@@ -293,6 +297,7 @@ impl Clients {
                 random.of(&["POST", "/api/v1/emails"]),
             );
         }
+
         call.await.map(drop)
     }
 }
@@ -324,6 +329,7 @@ async fn nothing_that_leaves_names_anyone_outside_the_guard() {
     for _ in 0..WAYS {
         stopped += usize::from(clients.try_one(&mut random).await);
     }
+
     let requests = recorder.requests.lock().expect("no panic");
     println!("seed {seed}: {stopped} stopped, {} left", requests.len());
     assert!(stopped > WAYS / 2 && requests.len() > WAYS / 100);
@@ -332,6 +338,7 @@ async fn nothing_that_leaves_names_anyone_outside_the_guard() {
     for request in requests.iter() {
         check_request(request, &mut recipients);
     }
+
     recipients.sort_unstable();
     recipients.dedup();
     for text in &recipients {
@@ -339,6 +346,7 @@ async fn nothing_that_leaves_names_anyone_outside_the_guard() {
             assert_is_allowed(&address, text);
         }
     }
+
     check_with_python(&recipients);
 }
 
@@ -353,6 +361,7 @@ fn check_request(request: &Recorded, recipients: &mut Vec<String>) {
             .any(|word| name.contains(word));
         assert!(!is_override, "{}: {name}", describe());
     }
+
     if !sends {
         // Another method, another path, or a documented request that sends nothing.
         let reads = matches!(method.as_str(), "GET" | "HEAD");
@@ -366,6 +375,7 @@ fn check_request(request: &Recorded, recipients: &mut Vec<String>) {
         );
         return;
     }
+
     let body: Value = serde_json::from_str(&request.body).expect("JSON");
     let emails = match &body {
         Value::Array(emails) => emails.as_slice(),
@@ -416,20 +426,24 @@ fn rendered(email: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
+
     let mut message = String::new();
     for name in ["from", "subject", "replyTo", "scheduledAt", "templateId"] {
         message.push_str(&format!("X-{name}: {}\r\n", text(&email[name])));
     }
+
     for part in ["headers", "tags"] {
         for (name, value) in email[part].as_object().into_iter().flatten() {
             message.push_str(&format!("{name}: {}\r\n", text(value)));
         }
     }
+
     for file in email["attachments"].as_array().into_iter().flatten() {
         for (name, value) in file.as_object().into_iter().flatten() {
             message.push_str(&format!("X-File-{name}: {}\r\n", text(value)));
         }
     }
+
     let line_ends = ['\u{b}', '\u{c}', '\0', '\u{85}', '\u{2028}', '\u{2029}'];
     message.replace(line_ends, "\r\n").replace('\n', "\r\n") + "\r\nHello\r\n"
 }
@@ -470,12 +484,14 @@ fn check_with_python(recipients: &[String]) {
     let Ok(mut child) = child else {
         return;
     };
+
     let input = json!(recipients).to_string();
     let mut stdin = child.stdin.take().expect("a pipe");
     stdin.write_all(input.as_bytes()).expect("written");
     drop(stdin);
     let output = child.wait_with_output().expect("output");
     assert!(output.status.success());
+
     for line in String::from_utf8(output.stdout).expect("text").lines() {
         let (text, addresses): (String, Vec<String>) = serde_json::from_str(line).expect("JSON");
         for address in addresses.iter().filter(|address| !address.is_empty()) {

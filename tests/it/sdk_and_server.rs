@@ -31,10 +31,12 @@ async fn an_email_is_sent_and_delivered() {
 
     let accepted = world.email.emails().send(&email).await.expect("accepted");
     assert!(accepted.id.starts_with("eml_"), "{accepted:?}");
+
     world.server.until_idle().await;
 
     let found = world.email.emails().get(&accepted.id).await.expect("found");
     assert_eq!(found.status, Some(EmailStatus::Delivered));
+
     let extra = |name: &str| found.extra.get(name).cloned().unwrap_or_default();
     assert_eq!(found.subject.as_deref(), Some("Grüße 🎉"));
     assert_eq!(Value::Object(found.tags), json!({"kind": "invoice"}));
@@ -66,6 +68,7 @@ async fn a_batch_returns_a_result_per_email() {
             .collect::<Vec<_>>(),
         [Some(0), Some(2)]
     );
+
     let BatchOutcome::Refused(refusal) = &response.items[1].outcome else {
         panic!("an unverified sender is refused: {:?}", response.items[1])
     };
@@ -90,13 +93,16 @@ async fn a_scheduled_email_waits_and_can_be_cancelled() {
         .await
         .expect("accepted");
     assert_eq!(kept.status, Some(EmailStatus::Queued));
+
     let cancelled = emails.cancel(&dropped.id).await.expect("cancelled");
     assert_eq!(cancelled.status, Some(EmailStatus::Cancelled));
+
     world.advance("1d").await;
     assert_eq!(
         emails.get(&kept.id).await.expect("found").status,
         Some(EmailStatus::Queued)
     );
+
     world.advance("1d").await;
     world.advance("1h").await;
 
@@ -104,8 +110,10 @@ async fn a_scheduled_email_waits_and_can_be_cancelled() {
         emails.get(&kept.id).await.expect("found").status,
         Some(EmailStatus::Delivered)
     );
+
     let still = emails.get(&dropped.id).await.expect("found").status;
     assert_eq!(still, Some(EmailStatus::Cancelled));
+
     let error = emails
         .cancel(&kept.id)
         .await
@@ -119,7 +127,8 @@ async fn a_scheduled_email_waits_and_can_be_cancelled() {
 #[tokio::test]
 async fn audiences_and_contacts_are_created_changed_and_deleted() {
     let world = World::start().await;
-    let (audiences, contacts) = (world.email.audiences(), world.email.contacts());
+    let audiences = world.email.audiences();
+    let contacts = world.email.contacts();
 
     let readers = audiences.create("Readers").await.expect("created");
     assert_eq!(
@@ -131,6 +140,7 @@ async fn audiences_and_contacts_are_created_changed_and_deleted() {
             .as_deref(),
         Some("Readers")
     );
+
     let mut ids = Vec::new();
     for number in 0..45 {
         let new = NewContact::new(format!("reader{number}@example.test"))
@@ -139,6 +149,7 @@ async fn audiences_and_contacts_are_created_changed_and_deleted() {
             .topic("news");
         ids.push(contacts.create(&readers.id, new).await.expect("created").id);
     }
+
     let page = contacts
         .list(&readers.id)
         .page(2)
@@ -149,17 +160,20 @@ async fn audiences_and_contacts_are_created_changed_and_deleted() {
         (page.items.len(), page.total, page.total_pages),
         (20, Some(45), Some(3))
     );
+
     let mut stream = pin!(contacts.stream(&readers.id).page_size(7));
     let mut seen = Vec::new();
     while let Some(contact) = stream.try_next().await.expect("a page") {
         seen.push(contact.id);
     }
+
     assert_eq!(seen, ids, "every contact once, oldest first");
 
     let update = ContactUpdate::new().metadata("vip", true).subscribed(false);
     let updated = contacts.update(&ids[3], &update).await.expect("updated");
     assert_eq!(updated.subscribed, Some(false));
     assert_eq!(json!(updated.metadata), json!({"number": 3, "vip": true}));
+
     contacts.delete(&ids[3]).await.expect("deleted");
     let error = contacts
         .delete(&ids[3])
@@ -169,6 +183,7 @@ async fn audiences_and_contacts_are_created_changed_and_deleted() {
 
     audiences.delete(&readers.id).await.expect("deleted");
     assert!(audiences.list().await.expect("a list").items.is_empty());
+
     let error = contacts
         .update(&ids[0], &update)
         .await
@@ -192,6 +207,7 @@ async fn a_domain_is_verified_by_its_dns_records() {
         ["dkim", "dmarc", "mx", "spf"]
     );
     assert_eq!(kinds["dmarc"], "_dmarc.shop.test");
+
     let nothing = domains.verify(&domain.id).await.expect("a response");
     assert!(!nothing.is_verified());
 
@@ -205,6 +221,7 @@ async fn a_domain_is_verified_by_its_dns_records() {
         (Some(true), Some(false))
     );
     assert!(!three.is_verified());
+
     let unverified = Email::new("a@shop.test", "ada@example.test", "Hi");
     let error = world
         .email
@@ -229,6 +246,7 @@ async fn a_domain_is_verified_by_its_dns_records() {
     );
     // The organization has a domain of its own beside it.
     assert_eq!(domains.list().await.expect("a list").items.len(), 2);
+
     domains.delete(&domain.id).await.expect("deleted");
     let left = domains.list().await.expect("a list").items;
     assert!(
@@ -251,20 +269,24 @@ async fn webhooks_of_both_services_are_created_changed_tested_and_deleted() {
             .signing_secret
             .is_none()
     );
+
     let paused = webhooks
         .update(&created.id, WebhookUpdate::new().active(false))
         .await;
     assert_eq!(paused.expect("updated").active, Some(false));
+
     let test = webhooks.test(&created.id).await.expect("tested");
     assert_eq!(
         (test.status.map(u16::from), test.is_success()),
         (Some(200), true)
     );
+
     let test = webhooks.test(&created.id).await.expect("tested");
     assert_eq!(
         (test.status.map(u16::from), test.is_success()),
         (Some(418), false)
     );
+
     webhooks.delete(&created.id).await.expect("deleted");
     assert!(webhooks.list().await.expect("a list").items.is_empty());
 
@@ -281,6 +303,7 @@ async fn webhooks_of_both_services_are_created_changed_tested_and_deleted() {
             .secret
             .is_none()
     );
+
     endpoints.delete(&created.id).await.expect("deleted");
     assert!(endpoints.list().await.expect("a list").items.is_empty());
 }
@@ -294,6 +317,7 @@ async fn a_key_belongs_to_an_organization() {
         (me.organization.id.as_str(), me.organization.name.as_str()),
         (world.organization.as_str(), "Lovelace")
     );
+
     world
         .extraction
         .verify_organization(&world.organization)

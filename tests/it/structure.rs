@@ -123,6 +123,7 @@ fn each_rust_version_is_the_lowest_that_the_crates_dependencies_allow() {
 
     let published: Vec<&String> = packages.keys().filter(|id| is_published(id)).collect();
     assert_eq!(published.len(), 7, "{published:?}");
+
     for id in published {
         let mut lowest = oldest_for_our_code(packages[id]["name"].as_str().unwrap_or_default());
         let mut required_by = id.clone();
@@ -170,6 +171,7 @@ fn the_sdk_switches_on_no_feature_that_changes_its_host() {
     );
     assert!(!tree.contains("preserve_order"), "{tree}");
     assert!(!tree.contains("reqwest feature"), "{tree}");
+
     // Nor does any other feature of the SDK.
     let manifest = fs::read_to_string(root().join("sdk/Cargo.toml")).expect("readable");
     assert!(!manifest.contains("preserve_order"), "{manifest}");
@@ -427,6 +429,7 @@ fn circles(modules: &BTreeMap<String, BTreeSet<String>>) -> Vec<(String, BTreeSe
         }
         seen
     };
+
     let reachable: BTreeMap<&String, BTreeSet<String>> = modules
         .keys()
         .map(|module| (module, reachable(module)))
@@ -439,6 +442,7 @@ fn circles(modules: &BTreeMap<String, BTreeSet<String>>) -> Vec<(String, BTreeSe
             .cloned()
             .collect::<BTreeSet<_>>()
     };
+
     let circles = modules
         .keys()
         .map(|module| (module.clone(), circle(module)));
@@ -455,10 +459,8 @@ fn every_file_is_in_a_module() {
     let listed = String::from_utf8(listed.expect("git").stdout).expect("UTF-8");
     let mut lost = Vec::new();
     for file in listed.lines().map(Path::new) {
-        let (folder, name) = (
-            file.parent().expect("a folder"),
-            file.file_stem().expect("a name"),
-        );
+        let folder = file.parent().expect("a folder");
+        let name = file.file_stem().expect("a name");
         let name = name.to_string_lossy();
         let is_in = |part: &str| folder.components().any(|it| it.as_os_str() == part);
         // Each file of the other folders is a program of its own.
@@ -480,6 +482,7 @@ fn every_file_is_in_a_module() {
             lost.push(file.display().to_string());
         }
     }
+
     assert_eq!(lost, [""; 0], "no module names these files");
 }
 
@@ -501,6 +504,7 @@ fn modules(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
     for (module, source) in &sources {
         modules.insert(module.clone(), library.imports(module, source));
     }
+
     modules
 }
 
@@ -530,6 +534,7 @@ fn sources(folder: &str) -> BTreeMap<String, String> {
             }
         }
     }
+
     sources.remove("lib");
     sources.remove("main");
     sources

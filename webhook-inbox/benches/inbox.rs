@@ -166,19 +166,21 @@ async fn wait_for_disk(config: &Config) {
 /// and does not count.
 async fn postgres(config: &Config, count: usize) -> Rates {
     const TURNS: usize = 5;
+
     let pools = [(); WORKERS].map(|()| pool(config, SLOTS + 2));
     let inbox = create(&pools).await;
-    let (mut accepted, mut handled) = (Took::default(), Took::default());
+    let mut accepted = Took::default();
+    let mut handled = Took::default();
     for turn in 0..TURNS {
         let ids = turn * count..(turn + 1) * count;
         let deliveries = ids.map(delivery).collect::<Vec<_>>();
         let accepts = Took {
             inbox: accept_all(&deliveries, async |each| {
-                _ = inbox.accept(&each).await.unwrap()
+                _ = inbox.accept(&each).await.unwrap();
             })
             .await,
             plain: accept_all(&deliveries, async |each| {
-                accept_plainly(&pools[0], each).await
+                accept_plainly(&pools[0], each).await;
             })
             .await,
         };
@@ -187,14 +189,16 @@ async fn postgres(config: &Config, count: usize) -> Rates {
             inbox: handle_all(&pools).await,
         };
         if turn > 0 {
-            accepted.add(accepts);
-            handled.add(handles);
+            accepted.add(&accepts);
+            handled.add(&handles);
         }
     }
+
     let rates = |took: Took| Pair {
         inbox: rate((TURNS - 1) * count, took.inbox),
         plain: rate((TURNS - 1) * count, took.plain),
     };
+
     Rates {
         accepted: rates(accepted),
         handled: rates(handled),
@@ -208,7 +212,7 @@ struct Took {
 }
 
 impl Took {
-    fn add(&mut self, other: Self) {
+    fn add(&mut self, other: &Self) {
         self.inbox += other.inbox;
         self.plain += other.plain;
     }
@@ -260,13 +264,15 @@ async fn handle_all(pools: &[Pool; WORKERS]) -> Duration {
         inbox.stop(Duration::from_secs(10)).await;
         worker.await.unwrap().unwrap();
     }
+
     took
 }
 
 /// What an application writes that has no inbox.
 async fn accept_plainly(pool: &Pool, delivery: Delivery) {
     let client = pool.get().await.unwrap();
-    let (key, event) = (delivery.key(), delivery.event().as_str());
+    let key = delivery.key();
+    let event = delivery.event().as_str();
     let body: &[u8] = delivery.body();
     let parameters: &[(&(dyn ToSql + Sync), Type)] = &[
         (&key, Type::TEXT),
@@ -342,6 +348,7 @@ async fn latency(config: &Config, count: usize) -> [Duration; 2] {
         seen.handled(key);
         Ok(())
     };
+
     let worker = tokio::spawn(inbox.worker().concurrency(SLOTS).run(handle));
     let accept = async |each: Delivery| _ = inbox.accept(&each).await.unwrap();
     times.accept(count, accept).await;
@@ -352,7 +359,9 @@ async fn latency(config: &Config, count: usize) -> [Duration; 2] {
     let times = Arc::new(Times::default());
     let wake = Arc::new(Notify::new());
     for _ in 0..SLOTS {
-        let (pool, times, wake) = (pools[1].clone(), times.clone(), wake.clone());
+        let pool = pools[1].clone();
+        let times = times.clone();
+        let wake = wake.clone();
         tokio::spawn(async move {
             loop {
                 wake.notified().await;
@@ -362,10 +371,12 @@ async fn latency(config: &Config, count: usize) -> [Duration; 2] {
             }
         });
     }
+
     let accept = async |each: Delivery| {
         accept_plainly(&pools[0], each).await;
         wake.notify_one();
     };
+
     times.accept(count, accept).await;
     [of_inbox, times.p99(count).await]
 }
@@ -378,6 +389,7 @@ struct Beside {
 /// The size of the table with so many deliveries that were handled, and how quick others are beside them.
 async fn beside(config: &Config, old: usize) -> Beside {
     const NEW: usize = 8000;
+
     let pools = [(); WORKERS].map(|()| pool(config, SLOTS + 2));
     let inbox = create(&pools).await;
     let client = pools[0].get().await.unwrap();
@@ -395,13 +407,14 @@ async fn beside(config: &Config, old: usize) -> Beside {
             client.batch_execute(statement).await.unwrap();
         }
     }
+
     let size = "SELECT pg_total_relation_size('webhook_inbox')";
     let bytes: i64 = client.query_one(size, &[]).await.unwrap().get(0);
     drop(client);
 
     let deliveries = (0..NEW).map(delivery).collect::<Vec<_>>();
     accept_all(&deliveries, async |each| {
-        _ = inbox.accept(&each).await.unwrap()
+        _ = inbox.accept(&each).await.unwrap();
     })
     .await;
     let rate = rate(NEW, handle_all(&pools).await);
@@ -422,7 +435,7 @@ async fn sqlite(path: &std::path::Path, count: usize) -> Rates {
     let deliveries = (0..count).map(delivery).collect::<Vec<_>>();
 
     let accepted = accept_all(&deliveries, async |each| {
-        _ = inbox.accept(&each).await.unwrap()
+        _ = inbox.accept(&each).await.unwrap();
     })
     .await;
     let since = Instant::now();
@@ -433,6 +446,7 @@ async fn sqlite(path: &std::path::Path, count: usize) -> Rates {
         let values = (delivery.key(), delivery.event().as_str(), body);
         connection.execute(insert, values).unwrap();
     }
+
     let accepted = Pair {
         inbox: rate(count, accepted),
         plain: rate(count, since.elapsed()),
@@ -451,6 +465,7 @@ async fn sqlite(path: &std::path::Path, count: usize) -> Rates {
         tx.execute(done, [id]).unwrap();
         tx.commit().unwrap();
     }
+
     let plain = rate(count, since.elapsed());
     let since = Instant::now();
     let worker = tokio::spawn(inbox.worker().run(|tx, job| {

@@ -36,6 +36,7 @@ impl Watch {
             }
             seen.insert(id, Seen { beat, since });
         }
+
         self.seen = seen;
         vanished
     }

@@ -58,6 +58,7 @@ impl Failed {
 pub(crate) fn text_of(error: &dyn StdError) -> String {
     /// Longest text that is stored, in characters.
     const MAX_CHARS: usize = 2000;
+
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {
@@ -68,6 +69,7 @@ pub(crate) fn text_of(error: &dyn StdError) -> String {
         }
         source = error.source();
     }
+
     let mut ascii = String::new();
     for c in text.chars() {
         if c == '\n' || c == '\t' || c == ' ' || c.is_ascii_graphic() {
@@ -80,5 +82,6 @@ pub(crate) fn text_of(error: &dyn StdError) -> String {
             break;
         }
     }
+
     ascii
 }

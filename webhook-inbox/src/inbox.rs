@@ -170,7 +170,8 @@ impl<D: Database> Inbox<D> {
         let stored = self.execute(&self.insert(), self.entry(delivery)).await;
         let tenant = self.scope.as_deref().or(delivery.tenant());
         let stored = stored.inspect_err(|error| {
-            let (event, id) = (delivery.event().as_str(), delivery.id());
+            let event = delivery.event().as_str();
+            let id = delivery.id();
             let cause = text_of(error);
             if error.needs_somebody() {
                 tracing::error!(tenant, event, id, cause, "a webhook was not stored");
@@ -184,6 +185,7 @@ impl<D: Database> Inbox<D> {
             self.signals.news().tenants.insert(tenant);
             self.signals.wake.notify_one();
         }
+
         Ok(accepted)
     }
 
@@ -214,6 +216,7 @@ impl<D: Database> Inbox<D> {
                 .phase
                 .send_modify(|phase| *phase = to.max(*phase));
         };
+
         advance(Phase::Stopping);
         let mut owners = self.signals.owners.subscribe();
         let ended = timeout(limit, owners.wait_for(BTreeSet::is_empty))
@@ -231,6 +234,7 @@ impl<D: Database> Inbox<D> {
             // What is not given back is due when the lease has ended.
             let _ = timeout(Duration::from_secs(2), left).await;
         }
+
         ended
     }
 

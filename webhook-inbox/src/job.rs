@@ -49,6 +49,7 @@ impl Job {
             String,
             Vec<u8>,
         );
+
         let row: Columns = read(row)?;
         let (id, token, attempt, received_at, scope, service, event, key, body) = row;
         let service: Service = service

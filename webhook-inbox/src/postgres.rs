@@ -189,6 +189,7 @@ async fn transaction(
             _ => Failure::Database(error.into()),
         });
     }
+
     committed?;
     connection.give_back();
     Ok(())

@@ -172,6 +172,7 @@ impl<D: Database> Inbox<D> {
                 .replace("{quota}", &turn.quota.to_string());
             parts.push(part);
         }
+
         let ids = format!("{} LIMIT {limit}", parts.join(" UNION ALL "));
         self.claim_rows(&ids, parameters).await
     }
@@ -218,7 +219,8 @@ impl<D: Database> Inbox<D> {
         } else {
             "dead"
         };
-        let (delay, uncounted) = (retry_in.unwrap_or_default(), i64::from(!counts));
+        let delay = retry_in.unwrap_or_default();
+        let uncounted = i64::from(!counts);
         let parameters = params![job.id, job.token, status, delay, error, uncounted];
         Ok(self
             .execute(include_str!("sql/fail.sql"), parameters)

@@ -57,7 +57,8 @@ pub(crate) fn begin(
     time_limit: Duration,
     keep_bodies: bool,
 ) -> String {
-    let (isolation, limit) = (isolation.clause(), time_limit.as_millis());
+    let isolation = isolation.clause();
+    let limit = time_limit.as_millis();
     let finish = with_literals(FINISH, &claim_of(job, keep_bodies));
     format!(
         "{isolation}SET LOCAL statement_timeout = {limit}; \

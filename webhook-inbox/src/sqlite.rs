@@ -185,6 +185,7 @@ async fn transaction(
         }
         Ok(tx.commit().map_err(Error::from)?)
     };
+
     database.call(commit).await.map_err(Failure::from)?
 }
 

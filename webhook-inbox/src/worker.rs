@@ -227,6 +227,7 @@ impl<D: Database> Worker<D> {
             // Nobody waits for it any more.
             let _ = ended.send(served);
         };
+
         let run = move || runtime.block_on(serve().with_subscriber(subscriber));
         let thread = std::thread::Builder::new().name("webhook-inbox".to_owned());
         let unavailable = |error: BoxError| Error::new(ErrorKind::Unavailable, error);
@@ -243,6 +244,7 @@ impl<D: Database> Worker<D> {
         if !self.enter(owner).await? {
             return Ok(());
         }
+
         let (taken_for_dead, lost) = watch::channel(());
         let mut background = JoinSet::new();
         background.spawn(keep_alive(
@@ -340,6 +342,7 @@ impl<D: Database> Worker<D> {
             self.inbox.release(owner, held).await?;
             looks.release_at = now + self.lease / 3;
         }
+
         let news = std::mem::take(&mut *signals.news());
         if now >= looks.survey_at || news.all {
             let survey = self.inbox.survey().await?;
@@ -348,14 +351,17 @@ impl<D: Database> Worker<D> {
             looks.surveyed = now;
             looks.survey_at = now + self.poll_interval;
         }
+
         looks.turns.add(news);
         if looks.wants_alone && looks.turns.held.is_empty() {
             return self.claim_alone(owner, looks).await;
         }
+
         let turns = looks.turns.next(free);
         if turns.is_empty() || looks.wants_alone {
             return Ok(Claimed::default());
         }
+
         let guard = Arc::new(signals.alone.clone().read_owned().await);
         let claim = self.inbox.claim(owner, self.handler_timeout, &turns, free);
         let jobs = claim.await?;
@@ -442,6 +448,7 @@ impl<D: Database> Worker<D> {
             let error = "the process stopped during the last attempt".to_owned();
             return self.failed(job, error, None, true).await;
         }
+
         lost.mark_unchanged();
         let limit = self.handler_timeout;
         let handled = AssertUnwindSafe(attempt(self, job.clone())).catch_unwind();
@@ -478,6 +485,7 @@ impl<D: Database> Worker<D> {
             let soon = RECONNECT.after(1);
             return self.failed(job, text, Some(soon), false).await;
         }
+
         let said = match &failure {
             Failure::Handler(error) => error.downcast_ref::<Failed>(),
             _ => None,
@@ -554,6 +562,7 @@ impl Looks {
             self.survey_at = self.survey_at.min(due.max(self.surveyed + PAUSE));
             self.at = self.at.min(self.survey_at);
         }
+
         if self.failures == 0 && (self.wants_alone || self.turns.any()) {
             self.at = now;
         }

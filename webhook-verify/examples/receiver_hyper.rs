@@ -47,7 +47,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("http://{}/hooks", listener.local_addr()?);
     loop {
         let (connection, _) = listener.accept().await?;
-        let (receiver, dedup) = (receiver.clone(), dedup.clone());
+        let receiver = receiver.clone();
+        let dedup = dedup.clone();
         tokio::spawn(async move {
             let service = service_fn(async |request| {
                 let status = receive(&receiver, &dedup, request).await;

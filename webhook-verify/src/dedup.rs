@@ -177,7 +177,8 @@ impl Dedup {
         E: Send + 'static,
     {
         let (sender, receiver) = tokio::sync::oneshot::channel();
-        let (dedup, running) = (self.clone(), Running::new(&self.running));
+        let dedup = self.clone();
+        let running = Running::new(&self.running);
         // Goes on if the returned future is dropped, which servers do if the sender disconnects.
         let task = async move {
             let ended = dedup.claim_and_handle(delivery, handler).await;
@@ -262,6 +263,7 @@ impl Dedup {
                 return Ok(Err(DedupError::Store(error)));
             }
         }
+
         // A task of its own, so that a panic of the handler releases the claim.
         let mut task = tokio::spawn(async move { handler(delivery).await }.in_current_span());
         let handled = tokio::select! {
@@ -349,6 +351,7 @@ impl Dedup {
     /// Ends a claim in the background, until the store has done it or the lease has ended.
     fn repeat(&self, retention: Option<Duration>, ticket: Ticket) {
         const MAX_DELAY: Duration = Duration::from_secs(5);
+
         let dedup = self.clone();
         let task = async move {
             let started = Instant::now();

@@ -550,6 +550,7 @@ mod tests {
             );
             assert!(delivery.key().contains(":tag:"), "{body}");
         }
+
         let delivery = parse(r#"[{"event":"email.sent","id":"7","data":{"a":1}},{}]"#).unwrap();
         assert_eq!(
             (delivery.event().as_str(), delivery.id()),

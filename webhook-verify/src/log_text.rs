@@ -66,6 +66,7 @@ mod tests {
         ] {
             assert_eq!(printed(text), expected);
         }
+
         assert_eq!(
             printed(&"ü".repeat(128)),
             format!("\"{}\"", "ü".repeat(128))

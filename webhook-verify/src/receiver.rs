@@ -281,6 +281,7 @@ impl Receiver {
                 Ok(delivery)
             };
         };
+
         let age = (self.clock)() - created;
         if age.to_std().is_ok_and(|age| age > max_age) {
             return Err(Rejection::TooOld);
@@ -288,6 +289,7 @@ impl Receiver {
         if (-age).to_std().is_ok_and(|ahead| ahead > MAX_CLOCK_SKEW) {
             return Err(Rejection::InTheFuture);
         }
+
         delivery.accepted_for = Some(max_age);
         Ok(delivery)
     }
@@ -331,6 +333,7 @@ impl Receiver {
                 }),
             }
         };
+
         self.receive_with(head, announced, read).await
     }
 }

@@ -62,6 +62,7 @@ impl Secret {
         if !text.chars().all(is_printable) {
             return Err(SecretError::NotPrintable);
         }
+
         Ok(secret)
     }
 
@@ -214,9 +215,11 @@ mod tests {
         ] {
             assert_eq!(Secret::new(secret).unwrap_err(), error, "{secret:?}");
         }
+
         for secret in ["s", "with space inside", "ü", "=="] {
             assert_eq!(Secret::new(secret).unwrap().as_bytes(), secret.as_bytes());
         }
+
         for (secret, error) in [
             (&b"\xFF\xFEs\0"[..], SecretError::Utf16),
             (b"\xFE\xFF\0s", SecretError::Utf16),
@@ -229,6 +232,7 @@ mod tests {
         ] {
             assert_eq!(Secret::new(secret).unwrap_err(), error, "{secret:?}");
         }
+
         assert!(Secret::from_bytes(&b"\xFF\x00"[..]).is_ok());
         assert!(Secret::try_from("s").is_ok() && Secret::try_from("s\n".to_owned()).is_err());
     }
@@ -255,6 +259,7 @@ mod tests {
             let error = serde_json::from_str::<Secret>(not_a_string).unwrap_err();
             assert!(!format!("{error} {error:?}").contains("31337"), "{error}");
         }
+
         assert_eq!(
             serde_json::from_str::<Secret>("\"hunter2\"")
                 .unwrap()

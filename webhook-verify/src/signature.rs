@@ -273,6 +273,7 @@ mod tests {
         } else {
             block[..32].copy_from_slice(&Sha256::digest(key));
         }
+
         let inner = Sha256::new_with_prefix(block.map(|byte| byte ^ 0x36)).chain_update(body);
         let outer = Sha256::new_with_prefix(block.map(|byte| byte ^ 0x5C));
         outer.chain_update(inner.finalize()).finalize().into()

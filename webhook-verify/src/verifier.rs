@@ -114,6 +114,7 @@ impl Verifier {
         if new.is_empty() {
             return Err(SecretError::NoSecrets);
         }
+
         let mut current = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         let mut keys = (**current).clone();
         *keys.of_mut(service) = new;
@@ -229,6 +230,7 @@ impl Keys {
         if email.len().max(extraction.len()) > MAX_SECRETS {
             return Err(SecretError::TooManySecrets);
         }
+
         let is_shared = |key: &HmacKey| extraction.iter().any(|other| key.is_same(other));
         if email.iter().any(is_shared) {
             return Err(SecretError::Shared);

@@ -104,6 +104,7 @@ pub async fn print(only: Option<&str>) {
             })
             .await;
     }
+
     table.print();
 }
 
@@ -117,12 +118,14 @@ impl Table<'_> {
         if self.only.is_some_and(|only| only != name) {
             return;
         }
+
         call().await;
         let live = reset_peak();
         let before = cpu();
         for _ in 0..TIMES {
             call().await;
         }
+
         let cpu = (cpu() - before).as_secs_f64() * 1e3 / f64::from(TIMES);
         let peak = peak() - live;
         match self.rows.iter_mut().find(|row| row.0 == name) {

@@ -114,11 +114,13 @@ async fn count<F: AsyncFnMut()>(name: &str, count: u32, mut call: F) {
     for _ in 0..20 {
         call().await;
     }
+
     let live = reset_peak();
     let before = counted();
     for _ in 0..count {
         call().await;
     }
+
     let per_call = (counted() - before) as f64 / f64::from(count);
     println!("{name:<18} {per_call:>12.1} {:>10}", (peak() - live) / 1024);
 }

@@ -66,6 +66,7 @@ pub fn measure() -> Vec<Figure> {
             target: target.instructions,
         });
     }
+
     figures.push(Figure {
         what: "an attachment of 10 MiB from memory: peak KiB, to its encoded size".to_owned(),
         own: run("attachment/svc", 3).1,

@@ -44,6 +44,7 @@ impl Streamed {
         if let Some(before) = self.before.take() {
             return Poll::Ready(Ok(Some(before)));
         }
+
         while self.filled < CHUNK_SIZE {
             let mut room = ReadBuf::new(&mut self.buffer[self.filled..]);
             ready!(Pin::new(&mut self.file).poll_read(cx, &mut room))?;
@@ -52,9 +53,11 @@ impl Streamed {
                 count => self.filled += count,
             }
         }
+
         if self.filled == 0 {
             return Poll::Ready(Ok(self.after.take()));
         }
+
         let part = &self.buffer[..self.filled];
         let encoded = base64_simd::STANDARD.encode_type::<Vec<u8>>(part);
         self.filled = 0;

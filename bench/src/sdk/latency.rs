@@ -16,8 +16,10 @@ pub async fn print() {
     let client = svc(&server.url).build().expect("client");
     let url = format!("{}/api/v1/emails", server.url);
     let reqwest = reqwest::Client::new();
-    let (resend, svix) = (resend(&server.url), svix(&svix_server.url));
-    let (email, body) = (email(), body());
+    let resend = resend(&server.url);
+    let svix = svix(&svix_server.url);
+    let email = email();
+    let body = body();
     let payload = serde_json::to_value(&body).expect("json");
     // Alternate between clients and keep the minimum, because the machine is noisy.
     let mut least: BTreeMap<&str, [f64; 3]> = BTreeMap::new();
@@ -25,6 +27,7 @@ pub async fn print() {
         let least = least.entry(name).or_insert([f64::MAX; 3]);
         *least = std::array::from_fn(|index| least[index].min(figures[index]));
     };
+
     for _ in 0..ROUNDS {
         let figures = measure(&async || {
             let response = reqwest
@@ -65,6 +68,7 @@ pub async fn print() {
         .await;
         note("svc", figures);
     }
+
     println!(
         "{:<18} {:>10} {:>10} {:>14}",
         "send", "p50 µs", "p99 µs", "CPU µs at 64"
@@ -81,6 +85,7 @@ async fn measure<F: AsyncFn()>(call: &F) -> [f64; 3] {
         call().await;
         times.push(start.elapsed());
     }
+
     times.sort();
     let cpu = cpu();
     let tasks = (0..MAX_CONCURRENT).map(|_| async {

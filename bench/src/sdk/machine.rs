@@ -36,5 +36,6 @@ pub fn print() {
         let version = entry.and_then(|entry| entry.split("version = \"").nth(1)?.split('"').next());
         print!("{name} {}  ", version.unwrap_or("?"));
     }
+
     println!("\n");
 }

@@ -41,6 +41,7 @@ fn main() {
     if let ["server", response] = args.as_slice() {
         return mock_server::run(response);
     }
+
     // reqwest is built without a crypto provider and uses the process-wide default.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_current_thread();

@@ -210,6 +210,7 @@ fn measure(candidates: &[Candidate<'_>], size: usize) -> Figures {
             figures.push(start.elapsed().as_secs_f64() * 1e9 / f64::from(calls));
         }
     }
+
     Figures {
         names: candidates.iter().map(|candidate| candidate.name).collect(),
         rounds: figures,
@@ -256,6 +257,7 @@ impl Figures {
                 missed.push(format!("{name}: {ratio:.3} of {of}, target {limit}"));
             }
         };
+
         if size == 200 {
             at_most(1.10, self.ratio(OURS, PLAIN), PLAIN);
         }

@@ -37,6 +37,7 @@ fn main() {
         };
         header
     };
+
     let classes = [wrong_at(0), wrong_at(63)];
 
     let control = t_value(SAMPLES, classes, |header| bytewise_eq(&good, header));
@@ -108,6 +109,7 @@ fn t_value<T: Copy>(count: usize, classes: [T; 2], run: impl Fn(&T) -> bool) -> 
         }
         samples.push((class, start.elapsed().as_nanos() as f64));
     }
+
     // Drop the warm-up of caches and branch predictors.
     samples.drain(..count / 10);
     let mut sorted: Vec<f64> = samples.iter().map(|(_, time)| *time).collect();

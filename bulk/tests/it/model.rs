@@ -226,6 +226,7 @@ impl Oracle {
         if let Some(earlier) = earlier.filter(|_| is_processed) {
             return (act, earlier);
         }
+
         let emails: Vec<Value> = serde_json::from_str(body).unwrap();
         let mut results = Vec::new();
         for (index, email) in emails.iter().enumerate() {
@@ -250,10 +251,12 @@ impl Oracle {
                 results.push(result);
             }
         }
+
         let error = |status, code: &str| {
             let error = json!({"error": {"code": code, "message": "no"}});
             response(status, &error.to_string())
         };
+
         let response = match act {
             Act::RefuseBatch => error(422, "invalid"),
             Act::Fail => error(500, "internal"),
@@ -320,6 +323,7 @@ impl Play {
             check(running.await);
             return;
         };
+
         let mut running = std::pin::pin!(running);
         tokio::select! {
             result = &mut running => return check(result),
@@ -341,6 +345,7 @@ impl Play {
                 *self.asked.entry(row.address).or_default() += 1;
             }
         }
+
         let asked = [
             (step.resends_refused, RowStatus::Refused),
             (step.resends_unknown, RowStatus::Unknown),
@@ -348,6 +353,7 @@ impl Play {
         for (_, status) in asked.iter().filter(|(is_asked, _)| *is_asked) {
             ledger.reopen(&self.id, &[*status]).await.unwrap();
         }
+
         ledger
             .set_state(&self.id, SendState::Running)
             .await
@@ -403,8 +409,10 @@ impl Play {
             "something is left: {record:?}"
         );
         assert_eq!(record.totals.total(), self.history.rows);
+
         let rows = ledger.rows(&self.id, 0, &[]).await.unwrap();
         assert_eq!(rows.len() as u64, self.history.rows);
+
         let addresses = rows.iter().map(|row| &row.address).collect::<HashSet<_>>();
         assert_eq!(addresses.len(), rows.len());
 
@@ -452,6 +460,7 @@ async fn play(history: History, databases: &impl Databases) {
     for step in &steps {
         play.step(&ledger, step).await;
     }
+
     play.end(&ledger).await;
 }
 
@@ -467,7 +476,8 @@ fn histories(databases: &(impl Databases + Sync), share: u64) {
         .unwrap();
     std::thread::scope(|scope| {
         for lane in 0..LANES {
-            let (runtime, cases) = (&runtime, cases.div_ceil(LANES));
+            let runtime = &runtime;
+            let cases = cases.div_ceil(LANES);
             scope.spawn(move || {
                 let mut bytes = [0; 32];
                 bytes[..8].copy_from_slice(&seed.to_le_bytes());

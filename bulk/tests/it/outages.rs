@@ -60,6 +60,7 @@ async fn survive(outages: &[Outage]) {
             sender.run(&ledger, &id, render).await
         }));
     }
+
     let mut standby = None;
     for outage in outages {
         if matches!(outage, Outage::FailOver) {
@@ -82,6 +83,7 @@ async fn survive(outages: &[Outage]) {
             }
         }
     }
+
     for worker in workers {
         let ended = tokio::time::timeout(Duration::from_secs(90), worker);
         ended
@@ -93,6 +95,7 @@ async fn survive(outages: &[Outage]) {
 
     let totals = ledger.send(&news.id).await.unwrap().totals;
     assert_eq!((totals.not_sent, totals.in_flight), (0, 0), "{totals:?}");
+
     let rows = ledger.rows(&news.id, 0, &[]).await.unwrap();
     let seen = service.seen.lock().unwrap();
     for row in rows {

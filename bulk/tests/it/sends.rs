@@ -47,8 +47,10 @@ async fn a_cause_of_the_whole_send_pauses_it_and_spares_its_rows_whichever_worke
         let refused = result.expect_err("all workers stop");
         assert!(matches!(refused.kind, ErrorKind::Refused(_)), "{refused:?}");
     }
+
     let stored = ledger.send(&news.id).await.unwrap();
     assert_eq!(stored.state, SendState::Paused);
+
     let cause = stored.cause.expect("a cause").code;
     assert_eq!(cause.as_deref(), Some("domain_not_verified"));
     assert_eq!((stored.totals.not_sent, stored.totals.refused), (800, 0));
@@ -76,6 +78,7 @@ async fn invalid_and_refused_rows_are_sent_again_only_on_request() {
         .await
         .unwrap();
     assert_eq!((totals.accepted, totals.refused, totals.invalid), (3, 1, 1));
+
     let totals = sender(&service)
         .run(&ledger, &news.id, render)
         .await
@@ -84,6 +87,7 @@ async fn invalid_and_refused_rows_are_sent_again_only_on_request() {
 
     let again = [RowStatus::Refused, RowStatus::Invalid];
     assert_eq!(ledger.reopen(&news.id, &again).await.unwrap(), 2);
+
     let any = |to: &String| Ok::<_, String>(Email::new("a@x.test", to.as_str(), "N").text("T"));
     let totals = sender(&service).run(&ledger, &news.id, any).await.unwrap();
     assert_eq!(totals.accepted, 5);
@@ -131,6 +135,7 @@ async fn an_unknown_row_has_what_the_service_said() {
     let sender = sender(&service).retries(0);
     let totals = sender.run(&ledger, &news.id, render).await.unwrap();
     assert_eq!(totals.unknown, 2);
+
     let unknown = [RowStatus::Unknown];
     for row in ledger.rows(&news.id, 0, &unknown).await.unwrap() {
         let told = (row.why.code.as_deref(), row.why.message.as_deref());
@@ -150,16 +155,19 @@ async fn rows_that_are_settled_are_not_in_a_repeated_request() {
             .retries(0)
             .idempotency_key_life(Duration::from_secs(3600))
     };
+
     let totals = sender().run(&ledger, &news.id, render).await.unwrap();
     assert_eq!(totals.unknown, 6);
     // Of the first request one row was sent, and of all rows only those of the second are repeated.
     assert_eq!(ledger.settle(&news.id, &[2], &[3]).await.unwrap(), (1, 1));
+
     ledger
         .set_state(&news.id, SendState::Running)
         .await
         .unwrap();
     let totals = sender().run(&ledger, &news.id, render).await.unwrap();
     assert_eq!((totals.accepted, totals.unknown), (5, 1));
+
     let again = [RowStatus::Unknown];
     ledger.reopen(&news.id, &again).await.unwrap();
     let totals = sender().run(&ledger, &news.id, render).await.unwrap();
@@ -184,6 +192,7 @@ async fn the_longest_durations_are_no_reason_to_panic() {
             .accepted,
         3
     );
+
     ledger.clean_up(Duration::MAX, Duration::MAX).await.unwrap();
 }
 
@@ -206,6 +215,7 @@ async fn who_has_got_an_email_is_remembered_after_its_rows_are_removed() {
     // Another process, later.
     let ledger = Ledger::sqlite(&path).await.unwrap();
     assert_eq!(ledger.memory().await.unwrap()[0].people, 2);
+
     let second = NewSend::new("news");
     ledger.draft(&second).await.unwrap();
     let new = rows(1..=4).collect::<Vec<_>>();
@@ -215,6 +225,7 @@ async fn who_has_got_an_email_is_remembered_after_its_rows_are_removed() {
         2
     );
     assert_eq!(ledger.leave_out_sent(&second.id).await.unwrap(), 2);
+
     let waiting = ledger
         .rows(&second.id, 0, &[RowStatus::Waiting])
         .await
@@ -255,6 +266,7 @@ async fn the_rows_of_a_dead_worker_are_sent_while_others_work() {
         (totals.accepted, totals.unknown, totals.not_sent),
         (20, 20, 0)
     );
+
     let unknown = ledger
         .rows(&news.id, 0, &[RowStatus::Unknown])
         .await

@@ -66,6 +66,7 @@ fn report() -> ExitCode {
             run.name
         );
     }
+
     let size = std::fs::metadata(&svc)
         .map(|file| file.len())
         .unwrap_or_default();
@@ -115,5 +116,6 @@ fn machine(svc: &PathBuf, xh: &PathBuf) {
             .to_owned();
         println!("{} is {first}", program.display());
     }
+
     println!();
 }

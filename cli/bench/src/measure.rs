@@ -41,6 +41,7 @@ pub fn figures(run: &Run) -> Option<Figures> {
         cpu.push(time.as_secs_f64() * 1000.0);
         peak.push(used.rusage.maxrss / 1024);
     }
+
     cpu.sort_by(f64::total_cmp);
     peak.sort_unstable();
     Some(Figures {

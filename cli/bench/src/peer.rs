@@ -18,7 +18,8 @@ const ACCEPTED: &str = r#"{"id":"eml_1","status":"queued","from":"hello@sandbox.
 /// Prints the http and https ports, then serves until it is killed.
 pub fn serve_forever(dir: &Path) -> ExitCode {
     let config = Arc::new(tls(dir));
-    let (plain, secure) = (listener(), listener());
+    let plain = listener();
+    let secure = listener();
     let port = |listener: &TcpListener| listener.local_addr().map_or(0, |addr| addr.port());
     println!("{} {}", port(&plain), port(&secure));
     std::thread::spawn(move || {
@@ -59,13 +60,15 @@ fn tls(dir: &Path) -> ServerConfig {
 }
 
 fn respond(mut stream: impl Read + Write) {
-    let (mut request, mut buffer) = (Vec::new(), [0; 4096]);
+    let mut request = Vec::new();
+    let mut buffer = [0; 4096];
     while !is_complete(&request) {
         match stream.read(&mut buffer) {
             Ok(read @ 1..) => request.extend_from_slice(&buffer[..read]),
             _ => return,
         }
     }
+
     let head = format!(
         "HTTP/1.1 202 Accepted\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
          connection: close\r\n\r\n{ACCEPTED}",
@@ -81,6 +84,7 @@ fn is_complete(request: &[u8]) -> bool {
     let Some((head, body)) = text.split_once("\r\n\r\n") else {
         return false;
     };
+
     let length = head
         .lines()
         .find_map(|line| line.strip_prefix("content-length:"));

@@ -92,6 +92,7 @@ impl Setup {
         if self.skill {
             return context.out.document(SKILL, &setup);
         }
+
         if let Some(client) = client {
             setup.explain(context, client);
         }

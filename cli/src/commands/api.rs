@@ -74,7 +74,8 @@ pub struct Api {
 impl Api {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let service = self.service.unwrap_or_else(|| guess(&self.path));
-        let (method, path) = (self.method.to_ascii_uppercase(), self.path);
+        let method = self.method.to_ascii_uppercase();
+        let path = self.path;
         let reads = matches!(method.as_str(), "GET" | "HEAD");
         if self.all && !reads {
             return Err(Failure::usage(
@@ -87,6 +88,7 @@ impl Api {
                  --json and --jq",
             ));
         }
+
         let fields = pairs::object("--field", self.field)?;
         let body = match &self.data {
             Some(data) => Some(context.text("--data", data)?),
@@ -125,12 +127,14 @@ impl Api {
                 None => call,
             }
         };
+
         let first = context.caller.with_options(call().idempotent(reads));
         let first = Prepared::new(first).decide(context).await?;
         if self.all {
             let reading = all_pages(context, ListStream::of_raw(call));
             return context.caller.within_timeout(reading).await;
         }
+
         let sent = context.caller.send_raw(first, reads, "calling").await;
         let response = sent.map_err(|error| {
             if let Some(status) = error.status().filter(|_| self.include) {
@@ -142,6 +146,7 @@ impl Api {
         if self.include {
             return include(context, response.status, &response.headers, &response.body);
         }
+
         show(context, &response)
     }
 }
@@ -176,6 +181,7 @@ fn include(
             String::from_utf8_lossy(value.as_bytes())
         ));
     }
+
     text.push('\n');
     text.push_str(&String::from_utf8_lossy(body));
     context.out.raw_data(&text)

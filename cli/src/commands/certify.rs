@@ -92,7 +92,8 @@ pub struct Certify {
 
 impl Certify {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let (url, service) = (&self.url, self.service);
+        let url = &self.url;
+        let service = self.service;
         let checks = self.checks(service)?;
         check_url("URL", url)?;
         check_guarded_url(context, url)?;
@@ -112,12 +113,14 @@ impl Certify {
                 without_password(url)
             ));
         }
+
         let Deliveries(exam, checks) = prepared.decide(context).await?;
         let results = self.examine(context, &exam, &checks).await?;
         let named = |grade| {
             let named = results.iter().filter(|check| check.result == grade);
             named.map(|check| check.check).collect::<Vec<_>>()
         };
+
         let failed = named(Grade::Failed);
         let report = Examination {
             url: without_password(url),
@@ -140,6 +143,7 @@ impl Certify {
         } else {
             context.out.one_as_list(&report, &results, VIEW)?;
         }
+
         context.out.note(&format!(
             "{} passed, {} failed, {} advice, {} skipped",
             named(Grade::Passed).len(),
@@ -163,6 +167,7 @@ impl Certify {
             };
             return Err(Failure::check(message).code("receiver_failed").hint(hint));
         }
+
         Ok(())
     }
 
@@ -172,11 +177,13 @@ impl Certify {
             check.is_for(service)
                 && (self.only.is_empty() || self.only.iter().any(|name| name == check.name))
         };
+
         let checks = CHECKS.iter().filter(is_selected).collect::<Vec<_>>();
         if checks.is_empty() {
             return Err(Failure::usage("--only names no check of this service")
                 .hint("leave --only out to run every check"));
         }
+
         Ok(checks)
     }
 
@@ -195,7 +202,8 @@ impl Certify {
         };
         let deadline = Instant::now() + limit;
         let progress = context.out.progress("examining");
-        let (mut results, mut is_late) = (Vec::new(), false);
+        let mut results = Vec::new();
+        let mut is_late = false;
         for (index, check) in checks.iter().enumerate() {
             progress.set_text(format!("{}/{} {}", index + 1, checks.len(), check.name));
             context
@@ -239,14 +247,17 @@ impl Certify {
                 body_file: body.as_deref().and_then(store),
             });
         }
+
         Ok(results)
     }
 
     /// The command line that repeats a check.
     fn again(&self, context: &Context, check: &str) -> String {
-        let (url, service) = (without_password(&self.url), self.service);
+        let url = without_password(&self.url);
+        let service = self.service;
         let file = self.secret_file.display().to_string();
-        let (url, file) = (shell_quoted(&url), shell_quoted(&file));
+        let url = shell_quoted(&url);
+        let file = shell_quoted(&file);
         let bundle = match &context.settings.ca_bundle {
             Some(Sourced {
                 value,
@@ -277,6 +288,7 @@ fn verdict(results: &[CheckResult]) -> Option<String> {
             "the receiver does not accept a correct delivery: {received}"
         ));
     }
+
     let fails = |name: &str| failed.iter().any(|it| it.check == name);
     if fails("missing-signature") && fails("wrong-secret") {
         return Some(
@@ -288,6 +300,7 @@ fn verdict(results: &[CheckResult]) -> Option<String> {
             "the receiver accepts any signature: it does not compare it with its own".to_owned(),
         );
     }
+
     let is_same = others.len() > 1 && others.iter().all(|it| it.received == first.received);
     is_same.then(|| {
         let received = &first.received;
@@ -350,6 +363,7 @@ fn junit(service: Service, report: &Examination) -> String {
             "  <testcase classname=\"certify.{service}\" name=\"{check}\">\n    {outcome}\n  </testcase>\n"
         );
     }
+
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <testsuite name=\"svc certify\" tests=\"{}\" failures=\"{failures}\" \
@@ -407,6 +421,7 @@ impl CheckResult {
                 Value::Null
             }
         };
+
         row["expected"] = told("expected", self.expected);
         row["received"] = told("received", &self.received);
         Ok(row)

@@ -40,10 +40,12 @@ impl Completions {
                 it.write_registration(complete::VARIABLE, "svc", "svc", "svc", &mut script)?;
             }
             None => {
-                let (nushell, tree) = (clap_complete_nushell::Nushell, &mut (context.tree)());
+                let nushell = clap_complete_nushell::Nushell;
+                let tree = &mut (context.tree)();
                 clap_complete::generate(nushell, tree, "svc", &mut script);
             }
         }
+
         let script = String::from_utf8_lossy(&script);
         context.out.document(&script, &script)
     }

@@ -107,6 +107,7 @@ impl Show {
                 rows.push(key_row(context, name, service)?);
             }
         }
+
         if let Some(key) = self.key {
             rows.retain(|row| row.setting == key);
             if rows.is_empty() {
@@ -193,6 +194,7 @@ impl Set {
             return Err(Failure::usage(format!("{key}: the value is empty"))
                 .hint(format!("to remove the entry: svc config unset {key}")));
         }
+
         let mut parsed = setting
             .parse(&value)
             .map_err(|problem| Failure::usage(format!("{key}: {problem}")))?;
@@ -209,6 +211,7 @@ impl Set {
             }
             parsed = to_json(&dialect);
         }
+
         refuse_in_sandbox(context, setting)?;
         if [url_entry(Service::Email), url_entry(Service::Extraction)].contains(&setting.name) {
             EmailClient::builder(&value, "none").build()?;
@@ -366,6 +369,7 @@ fn check_stored_key(
     if profiles.text(profile, key_command_entry(service)).is_some() {
         return Err(two_keys(profile, service));
     }
+
     let url = profiles.text(profile, url_entry(service));
     let of_key = credentials.key_url(profile, service);
     match (url, of_key) {

@@ -130,6 +130,7 @@ impl Conform {
         if self.clean_up {
             return clean_up(context).await;
         }
+
         self.check()?;
         let baseline = self.read_baseline(context)?;
         let id = Uuid::new_v4().simple().to_string();
@@ -137,12 +138,14 @@ impl Conform {
         if context.settings.dry_run {
             return self.show_requests(&examiner).await;
         }
+
         if let Some(url) = &self.listen {
             let receiver = Receiver::start(url, self.port).await?;
             examiner.seen.ids.insert("hooks", receiver.hooks());
             examiner.keep_id("listener", url);
             examiner.receiver = Some(receiver);
         }
+
         self.ask(&examiner).await?;
         let examined = self.examine(&mut examiner).await;
         // Also after Ctrl-C, and after an error.
@@ -152,6 +155,7 @@ impl Conform {
             })?;
             made.end()?;
         }
+
         examined?;
         let mut report = Report::new(&examiner, self.level)?;
         if let Some(baseline) = &baseline {
@@ -182,6 +186,7 @@ impl Conform {
         let Some(path) = &self.baseline else {
             return Ok(None);
         };
+
         let refused =
             |problem: String| Failure::input(format!("--baseline: {}: {problem}", path.display()));
         let text = std::fs::read(context.settings.path(path))
@@ -209,6 +214,7 @@ impl Conform {
                 examiner.run()
             ));
         }
+
         if self.level == Level::Send {
             context.out.note(&format!(
                 "sends up to {} emails to {}, and schedules one that it cancels",
@@ -219,6 +225,7 @@ impl Conform {
         if self.level == Level::Read && !context.out.can_ask() {
             return Ok(());
         }
+
         confirm(context, &format!("Examine {urls} at level {}?", self.level)).await
     }
 
@@ -227,6 +234,7 @@ impl Conform {
         if self.level == Level::Read {
             return Ok(());
         }
+
         let dir = examiner.context.settings.state_dir.join("conform");
         examiner.made = Some(Made::start(&dir, examiner.run(), &examiner.target)?);
         examiner.follow(Level::Write).await?;
@@ -256,6 +264,7 @@ impl Conform {
                 context.caller.with_options(call).show(context).await?;
             }
         }
+
         context.out.hint("dry run: nothing was sent");
         Ok(())
     }
@@ -276,16 +285,19 @@ impl Conform {
         for change in &report.changes {
             context.out.note(&change.to_string());
         }
+
         if self.save.is_none() && !report.dialect.is_empty() {
             context.out.hint(
                 "--save FILE writes the dialect that was found, for svc config set --from FILE",
             );
         }
+
         let broken = report.broken();
         if !broken.is_empty() {
             let message = format!("the service breaks its reference: {}", broken.join(", "));
             return Err(Failure::check(message).code("reference_broken"));
         }
+
         match report.changes.len() {
             0 => Ok(()),
             many => {
@@ -325,11 +337,13 @@ async fn clean_up(context: &Context) -> Result<(), Failure> {
         }
         examiner.speak(target.dialect)?;
         for thing in examiner.clean_up(&mut made).await? {
-            let (kind, name) = (thing.kind, thing.name);
+            let kind = thing.kind;
+            let name = thing.name;
             removed.push(Removed { kind, name });
         }
         made.end()?;
     }
+
     context
         .out
         .list(&removed, crate::context::PLAIN, "nothing was left")

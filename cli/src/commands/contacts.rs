@@ -166,6 +166,7 @@ impl Create {
         if let Some(problem) = invisible_character(&self.email) {
             return Err(Failure::usage(format!("EMAIL: {problem}")));
         }
+
         let mut contact = NewContact::new(self.email);
         contact.name = self.fields.name;
         contact.metadata = pairs::object("--meta", self.fields.meta)?;
@@ -249,6 +250,7 @@ impl List {
                 _ => None,
             };
         }
+
         if items.are_lines {
             items.finish()?;
         } else if context.out.format() != Format::Ndjson {
@@ -261,6 +263,7 @@ impl List {
                 None => context.out.list(items.document(), Contact::VIEW, &none)?,
             }
         }
+
         if !lost.is_empty() {
             let fields: Vec<String> = lost.into_iter().collect();
             context.out.warning(&format!(
@@ -270,11 +273,13 @@ impl List {
                 fields.join(", ")
             ));
         }
+
         if let Some(more) = more {
             context
                 .out
                 .note(&format!("{more}; use --all for every page"));
         }
+
         incomplete.map_or(Ok(()), Err)
     }
 }
@@ -285,11 +290,13 @@ fn without_column(contact: &Contact) -> Vec<String> {
     if contact.subscribed.is_some() && contact.metadata.is_some() {
         return Vec::new();
     }
+
     let holds_something = |value: &Value| match value {
         Value::Object(fields) => !fields.is_empty(),
         Value::Array(items) => !items.is_empty(),
         _ => false,
     };
+
     let others = contact.extra.iter();
     others
         .filter(|(_, value)| holds_something(value))
@@ -333,6 +340,7 @@ impl Update {
             return Err(Failure::usage("nothing to update")
                 .hint("give at least one of --name, --meta, --topic, --no-topics, --subscribed"));
         }
+
         let client = context.clients.email_client().await?;
         let names = Names::<Contact>::within(context, &client, self.within);
         let call = client

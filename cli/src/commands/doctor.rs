@@ -64,6 +64,7 @@ impl Doctor {
                 findings.failure(&format!("{service} service"), &failure);
             }
         }
+
         let has_url = |service| context.settings.url(service).is_some();
         if !context.settings.sandbox && !services.into_iter().any(has_url) {
             let next = "svc login --email-url URL; or try it: svc --sandbox doctor";
@@ -93,6 +94,7 @@ fn examine_settings(context: &Context, findings: &mut Findings) {
         let finding = format!("{} is unknown and has no effect", entry.shown);
         findings.warning("configuration", &finding, next);
     }
+
     if let Some(guard) = settings.guard.to_sdk() {
         match guard.check() {
             Ok(()) => findings.ok("recipient guard", &guard.to_string()),
@@ -105,6 +107,7 @@ fn examine_settings(context: &Context, findings: &mut Findings) {
         findings.ok("profile", "the sandbox, with its own URLs and keys");
         return;
     }
+
     match settings.refuse_unknown_profile() {
         Ok(()) => findings.ok("profile", &settings.profile.value),
         Err(failure) => findings.failure("profile", &failure),
@@ -168,7 +171,8 @@ impl Findings {
     }
 
     fn push(&mut self, status: Status, check: &str, finding: &str, next: Option<&str>) {
-        let (check, finding) = (check.to_owned(), finding.to_owned());
+        let check = check.to_owned();
+        let finding = finding.to_owned();
         self.0.push(Finding {
             status,
             check,

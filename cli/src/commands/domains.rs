@@ -94,6 +94,7 @@ impl Create {
         if records.is_empty() || !context.out.is_table() {
             return context.out.one(&domain, Domain::VIEW);
         }
+
         context.out.note(&format!(
             "added {} as {}; publish these records:",
             self.name,
@@ -106,6 +107,7 @@ impl Create {
                 .out
                 .hint(&format!("publish them in the sandbox: {publish}"));
         }
+
         let follow = context.svc("domains verify {} --wait", &[&domain.id]);
         context
             .out

@@ -69,6 +69,7 @@ impl Get {
         if self.wait {
             return follow(context, &client, &self.id, None).await;
         }
+
         let email = context.caller.send(call, "reading").await?;
         context.out.one(&email, VIEW)
     }

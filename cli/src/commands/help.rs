@@ -36,6 +36,7 @@ impl Help {
         {
             return context.out.document(&text, &text);
         }
+
         let command = self.command.iter().map(String::as_str);
         let words = ["svc"].into_iter().chain(command).chain(["--help"]);
         let mut tree = (context.tree)();
@@ -47,6 +48,7 @@ impl Help {
         if context.out.is_for_programs() {
             return context.out.value(&help.to_string());
         }
+
         context.out.clap(&help)
     }
 }
@@ -65,6 +67,7 @@ fn topic_text(topic: &str) -> Option<String> {
 /// Rows of a name and its meaning, in lines of at most 80 characters. A long name has a line of its own.
 fn table(title: &str, rows: &[(String, &str)]) -> String {
     const WIDTH: usize = 80;
+
     let longest = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let indent = longest.min(24) + 4;
 
@@ -81,6 +84,7 @@ fn table(title: &str, rows: &[(String, &str)]) -> String {
             start.clear();
         }
     }
+
     text
 }
 

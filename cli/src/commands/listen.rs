@@ -164,6 +164,7 @@ impl Listen {
                     .hint("say how it reaches this one: --public-url http://HOST:PORT --port PORT"),
             );
         }
+
         let ip = if is_far {
             Ipv4Addr::UNSPECIFIED
         } else {
@@ -230,12 +231,15 @@ impl Listen {
             );
             return Err(Failure::usage(problem).hint("trust its certificate: --ca-bundle PATH"));
         }
+
         for url in self.targets() {
             check_guarded_url(context, url)?;
         }
+
         for route in &self.route {
             check_url("--route", &route.url)?;
         }
+
         // The service may have undocumented events.
         let routed = self.route.iter().map(|route| &route.event);
         for meant in routed.chain(&self.until).chain(&self.events) {
@@ -249,6 +253,7 @@ impl Listen {
             let warning = format!("`{meant}` is not a documented event{similar}");
             context.out.warning(&warning);
         }
+
         Ok(())
     }
 
@@ -263,6 +268,7 @@ impl Listen {
         if !self.events.is_empty() {
             return self.events.clone();
         }
+
         let is_routed = |event: &str| self.route.iter().any(|route| route.event == event);
         let is_default = |event: &&'static str| {
             service_of(event) == service && (!TRACKING.contains(event) || is_routed(event))
@@ -313,8 +319,10 @@ impl Listen {
         self.announce(context, base_url, session, secret_file.as_ref())?;
         let (stop_serving, stopped) = watch::channel(());
         tokio::spawn(receive::serve(listener, receiver, stopped));
-        let (mut serving, mut ended_by) = (Some(stop_serving), Stop::Terminate);
-        let (mut awaited, mut timed_out) = (self.awaited(), pin!(self.deadline(context)));
+        let mut serving = Some(stop_serving);
+        let mut ended_by = Stop::Terminate;
+        let mut awaited = self.awaited();
+        let mut timed_out = pin!(self.deadline(context));
         loop {
             tokio::select! {
                 biased;
@@ -347,6 +355,7 @@ impl Listen {
                 },
             }
         }
+
         Ok(ended_by)
     }
 
@@ -381,6 +390,7 @@ impl Listen {
         session: Option<&Session>,
     ) -> Result<(Check, Secret, Option<PathBuf>), Failure> {
         const OPTION: &str = "--secret-file";
+
         let (secret, file) = match self.secret_file.as_deref() {
             Some(path) => {
                 let file = (path.as_os_str() != "-").then(|| context.settings.path(path));
@@ -445,6 +455,7 @@ impl Listen {
                 path.display()
             ));
         }
+
         let now = context.settings.env.zone.at(&Utc::now());
         let zone = now.format("%Y-%m-%d %:z");
         context

@@ -61,6 +61,7 @@ impl Login {
                 "the sandbox has its own keys and needs no login",
             ));
         }
+
         let url = match settings.url(service) {
             Some(url) => url.value.clone(),
             None if context.out.can_ask() => {
@@ -87,6 +88,7 @@ impl Login {
                 filled(&unset, &[profile])
             )));
         }
+
         confirm_replacement(context, service, &url).await?;
         let key = read_key(context, service).await?;
         let me = if self.store_only {
@@ -111,6 +113,7 @@ impl Login {
             .code("wrong_organization")
             .hint("use another profile: svc login --profile NAME"));
         }
+
         profiles.set(profile, url_entry(service), url.as_str());
         if let Some(found) = &organization {
             profiles.set(profile, "organization", found.id.as_str());
@@ -196,6 +199,7 @@ async fn confirm_replacement(
     let Some(stored) = settings.replaced_url(service, url)? else {
         return Ok(());
     };
+
     let profile = &settings.profile.value;
     let credentials = settings.credentials()?;
     let has_key = credentials.key(profile, service)?.is_some();
@@ -207,6 +211,7 @@ async fn confirm_replacement(
     if context.out.can_ask() || settings.yes {
         return confirm(context, &format!("{replaced}. Replace?")).await;
     }
+
     Err(Failure::usage(replaced)
         .code("profile_in_use")
         .hint(format!(
@@ -250,6 +255,7 @@ async fn read_key(context: &Context, service: Service) -> Result<Key, Failure> {
             }
         }
     }
+
     let bytes = context.stdin("login")?;
     Key::parse(&String::from_utf8_lossy(&bytes), "standard input")
 }
@@ -360,6 +366,7 @@ impl Logout {
             )
             .hint("leave out --sandbox, or unset SVC_SANDBOX"));
         }
+
         let profile = &context.settings.profile.value;
         let _lock = context.settings.lock()?;
         let mut credentials = context.settings.credentials()?;
@@ -373,6 +380,7 @@ impl Logout {
                 deleted.push(service.as_str());
             }
         }
+
         let sentence = if deleted.is_empty() {
             format!("profile `{profile}` has no stored key")
         } else {

@@ -46,6 +46,7 @@ impl Man {
             let page = String::from_utf8_lossy(&page);
             return context.out.document(&page, &page);
         };
+
         let path = context.settings.path(&dir);
         if let Some(name) = dir.to_str()
             && tree.find_subcommand(name).is_some()
@@ -56,6 +57,7 @@ impl Man {
                     .hint(format!("the help of the command: svc help {name}")),
             );
         }
+
         let written = std::fs::create_dir_all(&path);
         let written = written.and_then(|()| write_pages(&tree, &path));
         let directory = dir.display().to_string();
@@ -96,6 +98,7 @@ fn page(command: &Command) -> std::io::Result<Vec<u8>> {
     for line in lines.lines() {
         roff.text([roman(line)]);
     }
+
     roff.control("fi", []).to_writer(&mut page)?;
     if command.get_version().is_some() {
         man.render_version_section(&mut page)?;
@@ -124,6 +127,7 @@ fn with_tables(tree: Command) -> Command {
         ),
         ("$XDG_DATA_HOME/svc/sandbox/", "data of the sandbox"),
     ];
+
     let mut text = tree
         .get_after_long_help()
         .map(ToString::to_string)

@@ -105,6 +105,7 @@ impl Use {
         if !context.settings.has_profile(&self.name)? {
             return Err(unknown_profile(&self.name));
         }
+
         let mut profiles = context.settings.profiles()?;
         profiles.set_active(Some(&self.name));
         profiles.save()?;
@@ -141,13 +142,15 @@ impl Remove {
         if !settings.has_profile(&self.name)? {
             return Err(unknown_profile(&self.name));
         }
+
         confirm(
             context,
             &format!("Remove profile `{}` and its keys?", self.name),
         )
         .await?;
         let _lock = settings.lock()?;
-        let (mut profiles, mut credentials) = (settings.profiles()?, settings.credentials()?);
+        let mut profiles = settings.profiles()?;
+        let mut credentials = settings.credentials()?;
         if credentials.remove(&self.name) {
             credentials.save()?;
         }

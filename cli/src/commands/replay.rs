@@ -99,6 +99,7 @@ impl Replay {
             )
             .hint("list the recorded deliveries: svc replay --list"));
         }
+
         let records = RecordedDeliveries::in_dir(&context.settings.data_dir);
         let mut recorded = match self.ids.as_slice() {
             [] => {
@@ -125,6 +126,7 @@ impl Replay {
             return Err(Failure::new(Kind::NotFound, "no deliveries are recorded")
                 .hint("svc listen records them"));
         }
+
         if self.last {
             recorded.drain(..recorded.len().saturating_sub(1));
         }
@@ -137,6 +139,7 @@ impl Replay {
             });
             recorded.reverse();
         }
+
         self.replay(context, recorded).await
     }
 
@@ -145,6 +148,7 @@ impl Replay {
         let Some(since) = &self.since else {
             return Ok(None);
         };
+
         let now = context.settings.zone()?.at(&Utc::now());
         let instant = time_options::parse(context, "--since", since, &now, Direction::Past)?;
         if instant > now {
@@ -153,6 +157,7 @@ impl Replay {
                     .hint("give a time in the past, or a duration before now: --since 10m"),
             );
         }
+
         Ok(Some(instant.into()))
     }
 
@@ -166,10 +171,13 @@ impl Replay {
         for delivery in &mut deliveries {
             delivery.check_guard(context)?;
         }
+
         let deliveries = Prepared::new(deliveries).decide(context).await?;
         let urls = deliveries.iter().map(|delivery| delivery.url.as_str());
         let deliverer = Deliverer::to(context, urls)?;
-        let (total, mut results, mut failed) = (recorded.len(), Vec::new(), Vec::new());
+        let total = recorded.len();
+        let mut results = Vec::new();
+        let mut failed = Vec::new();
         for (record, delivery) in recorded.into_iter().zip(deliveries) {
             let progress = context.out.progress(format!("delivering {}", record.id));
             let response = deliverer.post(&delivery, RESPONSE_TIMEOUT).await;
@@ -199,6 +207,7 @@ impl Replay {
                 _ => results.push(result),
             }
         }
+
         context
             .out
             .list(&results, VIEW, "no such deliveries are recorded")?;

@@ -29,10 +29,12 @@ impl Schema {
         if path.is_empty() {
             return context.out.value(&described);
         }
+
         let name = |command: &Value| command["command"].as_str().unwrap_or_default().to_owned();
         if let Some(one) = described.iter().find(|command| name(command) == path) {
             return context.out.value(one);
         }
+
         let prefix = format!("{path} ");
         let (group, others): (Vec<_>, Vec<_>) = described
             .into_iter()
@@ -40,6 +42,7 @@ impl Schema {
         if !group.is_empty() {
             return context.out.value(&group);
         }
+
         let known = others.iter().map(name).collect::<Vec<_>>();
         let hint = match suggest::nearest(&path, known.iter().map(String::as_str)) {
             Some(meant) => format!("did you mean: svc schema {meant}"),

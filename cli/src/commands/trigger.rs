@@ -91,6 +91,7 @@ impl Trigger {
                 );
             }
         }
+
         let service = events::service_of(&self.event);
         let mut body = match &self.payload {
             Some(payload) => read_json(&context.text("--payload", payload)?)
@@ -100,6 +101,7 @@ impl Trigger {
         for change in &self.set {
             set(&mut body, change)?;
         }
+
         let happening = if context.settings.sandbox && self.payload.is_none() {
             Some(Happening::new(context, &self.event, &body).await?)
         } else {
@@ -122,6 +124,7 @@ impl Trigger {
                 _ => warn_if_unheard::<extraction::Webhook>(context, &self.event).await,
             }
         }
+
         let happened = triggering.happening.is_some();
         if let Some(happening) = triggering.happening {
             happening.run(context, &mut body).await?;
@@ -145,6 +148,7 @@ impl Trigger {
             context.out.hint(&format!("its deliveries: {list}"));
             return Ok(());
         };
+
         // The id of the email is known only now.
         if happened {
             delivery = Signed::new(&delivery.url, service, &body, secret).delivery;
@@ -155,6 +159,7 @@ impl Trigger {
                 .out
                 .note("signed with the secret of `svc listen --print-secret`");
         }
+
         let progress = context.out.progress("delivering");
         let deliverer = Deliverer::to(context, [delivery.url.as_str()])?;
         let response = deliverer
@@ -227,6 +232,7 @@ async fn warn_if_unheard<W: Resource>(context: &Context, event: &str) {
     let Ok(webhooks) = W::search(&Names::new(context, &client), None).await else {
         return;
     };
+
     let mut webhooks = webhooks
         .iter()
         .filter_map(|found| to_value(&found.item).ok());

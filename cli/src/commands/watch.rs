@@ -111,7 +111,8 @@ fn print(context: &Context, event: &Notification) -> Result<(), Failure> {
     let code = |status: Option<u16>| status.map_or("---".to_owned(), |status| status.to_string());
     let (at, kind, status, after) = match event {
         Notification::Request(request) => {
-            let (path, took) = (&request.path, request.duration_ms);
+            let path = &request.path;
+            let took = request.duration_ms;
             let silent = if request.status.is_none() {
                 ", no response"
             } else {
@@ -121,7 +122,9 @@ fn print(context: &Context, event: &Notification) -> Result<(), Failure> {
             (request.started_at, "request", code(request.status), about)
         }
         Notification::Attempt(attempt) => {
-            let (number, url, took) = (attempt.number, &attempt.url, attempt.duration_ms);
+            let number = attempt.number;
+            let url = &attempt.url;
+            let took = attempt.duration_ms;
             let error = match (&attempt.error, attempt.status) {
                 (Some(error), _) => format!(": {error}"),
                 (None, None) => ": no response".to_owned(),

@@ -169,6 +169,7 @@ impl Update {
             return Err(Failure::usage("nothing to update")
                 .hint("give at least one of --url, --event, --active"));
         }
+
         let client = context.clients.email_client().await?;
         let id = id_of::<Webhook>(context, &client, &self.id).await?;
         let call = client.webhooks().update(&id, &update);

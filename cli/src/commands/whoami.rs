@@ -52,7 +52,8 @@ impl Whoami {
             extraction: None,
             email: None,
         };
-        let (mut keys, mut given) = (Vec::new(), Vec::new());
+        let mut keys = Vec::new();
+        let mut given = Vec::new();
         for service in [Service::Extraction, Service::Email] {
             if !context.clients.is_configured(service)? {
                 continue;
@@ -69,6 +70,7 @@ impl Whoami {
                 key: key.to_string(),
             });
         }
+
         if keys.is_empty() {
             let services = [Service::Email, Service::Extraction];
             let has_url = |service: &Service| context.settings.url(*service).is_some();
@@ -78,16 +80,19 @@ impl Whoami {
                 .endpoint(services.into_iter().find(has_url).unwrap_or(Service::Email))
                 .await?;
         }
+
         let keys = Prepared::new(keys).decide(context).await?;
         let mut refused = None;
         for key in keys {
             let probed = key.probe.send(context).await;
-            let (url, mode) = (key.url, key.mode);
+            let url = key.url;
+            let mode = key.mode;
             match key.service {
                 Service::Extraction => {
                     let me = probed.as_ref().ok().and_then(Option::as_ref);
                     let me = me.map(|me| fields_beside(&["url", "key", "mode"], me));
-                    let (key, me) = (key.key, me.unwrap_or_default());
+                    let key = key.key;
+                    let me = me.unwrap_or_default();
                     who.extraction = Some(Extraction { url, key, mode, me });
                 }
                 _ => {
@@ -105,6 +110,7 @@ impl Whoami {
             }
             refused = refused.or(probed.err());
         }
+
         context.out.one(&who, VIEW)?;
         given.iter().for_each(|sentence| context.out.note(sentence));
         if let Some(sentence) = context.clients.own_sandbox().await {

@@ -145,6 +145,7 @@ impl Clients {
         if !self.run.settings.is_key_overridden(Service::Extraction) {
             return Ok(());
         }
+
         let checked = client.verify_organization(organization).await;
         checked.map(drop).map_err(|error| {
             let failure = Failure::from(error);
@@ -217,6 +218,7 @@ impl Clients {
                 .for_each(|sentence| self.run.out.trace(sentence));
             return Ok((url, key));
         }
+
         self.run.settings.refuse_unknown_profile()?;
         let url = self.run.settings.url(service);
         let key = self.key(service)?;
@@ -274,6 +276,7 @@ impl Clients {
         let (Some(given), Some(sandbox)) = (given.filter(|it| it.value != seeded), sandbox) else {
             return Ok((seeded, None));
         };
+
         let is_issued = sandbox.has_issued(given.value.expose()).await?;
         let (key, what) = if is_issued {
             (given.value, "issued by this sandbox, so it is used")
@@ -291,6 +294,7 @@ impl Clients {
         if let Some(key) = self.key_of_file()? {
             return Ok(Some(key));
         }
+
         let key = self.run.settings.stored_key(service)?;
         if key
             .as_ref()
@@ -341,6 +345,7 @@ impl Clients {
             // The platform's certificate verifier reads `SSL_CERT_FILE` itself.
             return Ok(None);
         }
+
         let path = &bundle.value;
         std::fs::read(self.run.settings.path(path))
             .map(Some)

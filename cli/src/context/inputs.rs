@@ -106,6 +106,7 @@ impl Run {
                 "standard input can be read only once, and {first} already reads it"
             )));
         }
+
         let _ = self.stdin_reader.set(option.to_owned());
         if self.out.stdin_is_terminal() {
             self.out.note(&format!(
@@ -151,6 +152,7 @@ fn refuse_file_name(option: &str, value: &str, cwd: &Path) -> Result<(), Failure
     if value.starts_with(['@', '-']) || !(has_extension || cwd.join(value).is_file()) {
         return Ok(());
     }
+
     let file = format!("@{value}");
     Err(Failure::usage(format!(
         "{option}: `{value}` is the name of a file, not its content"
@@ -183,6 +185,7 @@ mod tests {
         ] {
             assert!(refused(text).is_ok(), "{text}");
         }
+
         assert!(
             refused("elsewhere/B.HTML").is_err(),
             "it does not exist here"

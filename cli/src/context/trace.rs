@@ -25,6 +25,7 @@ pub(super) fn attempt(tracer: &Tracer, attempt: &Attempt<'_>) {
             .unwrap_or_else(|error| format!("({error})").into());
         message(tracer, '>', request.headers.iter().cloned(), &body);
     }
+
     let status = match (attempt.status, attempt.failure) {
         (Some(status), _) => status.as_u16().to_string(),
         (None, Some(kind)) => format!("no response ({kind})"),
@@ -60,6 +61,7 @@ fn message(
     for (name, value) in headers {
         tracer.trace(&format!("{mark} {name}: {value}"));
     }
+
     let text = tracer.without_secrets(&text);
     let shown = beginning(&text);
     shown
@@ -92,6 +94,7 @@ pub fn masked_message(
         };
         (name, value)
     };
+
     let starts_as_json = matches!(body.trim_ascii_start().first(), Some(b'{' | b'[' | b'"'));
     let text = match serde_json::from_slice::<Value>(body) {
         Ok(mut value) => {
@@ -134,6 +137,7 @@ fn is_secret_name(name: &str) -> bool {
         "cookie",
         "authorization",
     ];
+
     let name = name.to_ascii_lowercase();
     let is_key = name.ends_with("key") && !name.starts_with("idempotency");
     is_key || PARTS.iter().any(|part| name.contains(part))

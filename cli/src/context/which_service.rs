@@ -38,6 +38,7 @@ impl Clients {
         if settings.yes || !self.run.out.can_ask() {
             return Ok(None);
         }
+
         let uses = self.other_service(Service::Email, url)?;
         self.told_service.set(uses.is_some());
         Ok(uses.map(|uses| format!("This {uses}. Send?")))
@@ -53,6 +54,7 @@ impl Clients {
         if settings.sandbox || !matches!(profile.source, Source::Option(_)) {
             return Ok(None);
         }
+
         let is_variable =
             |source: &Source| matches!(source, Source::Environment(_) | Source::EnvFile(_));
         let profiles = settings.profiles()?;
@@ -64,7 +66,8 @@ impl Clients {
             None => settings.stored_key(service)?.map(|key| key.source),
         };
         let key = key.filter(is_variable);
-        let (name, source) = (&profile.value, &url.source);
+        let name = &profile.value;
+        let source = &url.source;
         let uses = format!(
             "uses the {service} service at {}",
             without_password(&url.value)

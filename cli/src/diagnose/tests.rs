@@ -15,7 +15,8 @@ fn sign(secret: &str, body: impl AsRef<[u8]>) -> String {
 
 /// The codes of the mistakes that are found.
 fn found(header: &str, body: impl AsRef<[u8]>, secret: &str) -> Vec<&'static str> {
-    let (header, secret) = (header.as_bytes(), secret.as_bytes());
+    let header = header.as_bytes();
+    let secret = secret.as_bytes();
     let mistakes = diagnose(Service::Email, header, body.as_ref(), secret);
     mistakes.iter().map(|mistake| mistake.code).collect()
 }
@@ -68,9 +69,11 @@ fn recognizes_mistakes_in_the_secret() {
     for quoted in ["\"s3cret\"", "'s3cret'"] {
         assert_eq!(stored(quoted), ["secret_quoted"]);
     }
+
     for decoded in ["733363726574", "whsec_s3cret"] {
         assert_eq!(stored(decoded), ["secret_decoded"]);
     }
+
     assert_eq!(
         found(&sign("3f5c4", BODY), BODY, SECRET),
         ["secret_decoded"]
@@ -83,6 +86,7 @@ fn recognizes_mistakes_in_the_secret() {
             "{stored}"
         );
     }
+
     assert!(stored("another").is_empty());
 }
 
@@ -94,7 +98,8 @@ fn recognizes_mistakes_in_the_header() {
     assert_eq!(by(&format!(" {good}\n")), ["header_whitespace"]);
     assert_eq!(by(&format!("\"{good}\"")), ["header_whitespace"]);
     assert!(by("").is_empty() && by("abc").is_empty());
-    let (body, secret) = (BODY.as_bytes(), SECRET.as_bytes());
+    let body = BODY.as_bytes();
+    let secret = SECRET.as_bytes();
     let found = diagnose(Service::Extraction, good.as_bytes(), body, secret);
     assert_eq!(found, [&OTHER_SCHEME_HEADER]);
 }

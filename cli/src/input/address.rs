@@ -7,6 +7,7 @@ pub fn parse(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
     }
+
     let port = text.rsplit_once(':').map_or(text, |(_, port)| port);
     let host = text.rsplit_once(':').map_or("", |(host, _)| host);
     match port.parse::<u16>() {
@@ -46,6 +47,7 @@ mod tests {
                 "{text}"
             );
         }
+
         assert_eq!(parse_listen(":4080"), parse("0.0.0.0:4080"));
         assert!(
             parse_listen("4080").is_err_and(|error| error.ends_with("or :4080 for all addresses"))

@@ -38,6 +38,7 @@ pub fn parse<Z: TimeZone>(
         };
         return instant.map_or_else(|| Err(skipped(text)), |instant| in_range(text, instant));
     }
+
     let words = text
         .split_whitespace()
         .filter(|word| !word.eq_ignore_ascii_case("at"));
@@ -50,6 +51,7 @@ pub fn parse<Z: TimeZone>(
     {
         words.remove(0);
     }
+
     let lowercase = words
         .iter()
         .map(|word| word.to_lowercase())
@@ -141,6 +143,7 @@ fn calendar_time<Z: TimeZone>(
     {
         return Some(day.and_time(NaiveTime::MIN));
     }
+
     let (day, time) = match words {
         [day, time] => (*day, (*time).to_owned()),
         [day, time, half @ ("am" | "pm")] => (*day, format!("{time}{half}")),
@@ -251,6 +254,7 @@ mod tests {
                 .expect("a time")
                 .to_rfc3339()
         };
+
         assert_eq!(past("1d"), "2026-11-20T10:30:00+02:00");
         assert_eq!(past("+1w"), "2026-11-28T10:30:00+02:00");
         assert_eq!(past("2 hours ago"), "2026-11-21T08:30:00+02:00");

@@ -57,7 +57,8 @@ pub fn parser() -> impl TypedValueParser<Value = Attach> {
 
 fn parse(text: &str) -> Result<Attach, String> {
     let mut path = text;
-    let (mut name, mut content_type) = (None, None);
+    let mut name = None;
+    let mut content_type = None;
     // Parse from the end, because a path may contain semicolons.
     while let Some((rest, last)) = path.rsplit_once(';')
         && let Some((key @ ("name" | "type"), value)) = last.split_once('=')
@@ -77,9 +78,11 @@ fn parse(text: &str) -> Result<Attach, String> {
         }
         path = rest;
     }
+
     if path.is_empty() {
         return Err("the path is missing: use PATH[;name=N][;type=MIME]".to_owned());
     }
+
     let own_name = Path::new(path).file_name().filter(|_| path != "-");
     let own_name = own_name.map(|name| name.to_string_lossy().into_owned());
     let name = name.or(own_name).ok_or_else(|| match path {

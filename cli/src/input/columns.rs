@@ -81,6 +81,7 @@ impl ColumnOptions {
             };
             rule.choose(column, about);
         }
+
         let declared = [
             (&self.opt_out, About::OptedOut),
             (&self.opt_in, About::Subscribed),
@@ -91,23 +92,36 @@ impl ColumnOptions {
                 rule.choose(column, about);
             }
         }
+
         rule.is_none_other = self.opt_out.iter().any(|column| column == NONE);
         rule.is_recalled = self.is_recalled;
         rule
     }
 
-    /// Takes over what was declared of an earlier file with these columns, unless the options declare
-    /// something.
+    /// Takes over what was declared of an earlier file with these columns, except of those that the
+    /// options name.
     pub fn recall(&mut self, columns: &[Arc<str>], file: &Path) {
-        if self.declared() != Declared::default() || !self.opt_out.is_empty() {
+        if self.opt_out.iter().any(|column| column == NONE) {
             return;
         }
-        if let Some(declared) = known(file).remove(&columns.join("\n")) {
-            self.opt_out = declared.opt_out;
-            self.opt_in = declared.opt_in;
-            self.ignore = declared.ignore;
-            self.is_recalled = true;
-        }
+        let Some(declared) = known(file).remove(&sorted(columns)) else {
+            return;
+        };
+
+        let is_all = self.declared() == Declared::default();
+        let given = [&self.opt_out, &self.opt_in, &self.ignore];
+        let given = given.into_iter().flatten();
+        let named = given.chain(self.column.iter().map(|(column, _)| column));
+        let named = named.cloned().collect::<HashSet<_>>();
+        let others = |columns: Vec<String>| {
+            let others = columns.into_iter();
+            others.filter(|column| !named.contains(column))
+        };
+
+        self.opt_out.extend(others(declared.opt_out));
+        self.opt_in.extend(others(declared.opt_in));
+        self.ignore.extend(others(declared.ignore));
+        self.is_recalled = is_all;
     }
 
     /// Takes over what a person has said of columns.
@@ -130,7 +144,7 @@ impl ColumnOptions {
             return Ok(());
         }
         let mut known = known(file);
-        known.insert(columns.join("\n"), declared);
+        known.insert(sorted(columns), declared);
         let text = serde_json::to_vec(&known).map_err(std::io::Error::from)?;
         Ok(private_files::replace(file, &text)?)
     }
@@ -160,8 +174,7 @@ impl ColumnOptions {
                     "{option}: `{column}` is given twice"
                 )));
             }
-            let Some(columns) = columns.filter(|all| !all.iter().any(|name| **name == **column))
-            else {
+            let Some(columns) = columns.filter(|all| !has_column(all, column)) else {
                 continue;
             };
             let problem = format!("{option}: the file has no column `{column}`");
@@ -171,6 +184,7 @@ impl ColumnOptions {
                 None => names(columns),
             }));
         }
+
         Ok(())
     }
 
@@ -189,9 +203,11 @@ impl ColumnOptions {
                 (first, _) => Ok(first.map(|(at, _)| at)),
             }
         };
+
         if let Some(at) = position(&|name| self.field(name) == Some("email"))? {
             return Ok(Some(at));
         }
+
         let is_named = |name: &str, words: &[&str]| {
             self.field(name).is_none() && words.contains(&compact(name).as_str())
         };
@@ -201,6 +217,21 @@ impl ColumnOptions {
             at => Ok(at),
         }
     }
+}
+
+/// Whether one of the columns has this name, or values with this key, as in `metadata.newsletter`.
+fn has_column(columns: &[Arc<str>], name: &str) -> bool {
+    columns.iter().any(|column| {
+        let rest = name.strip_prefix(&**column);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    })
+}
+
+/// The columns of a file in a fixed order: exports have the same ones in another.
+fn sorted(columns: &[Arc<str>]) -> String {
+    let mut columns = columns.to_vec();
+    columns.sort_unstable();
+    columns.join("\n")
 }
 
 /// Earlier declarations, by the columns of a file. An unreadable one is declared anew.

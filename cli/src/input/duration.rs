@@ -50,10 +50,8 @@ pub(super) fn read(text: &str) -> Option<Duration> {
         let digits = rest
             .find(|c: char| !c.is_ascii_digit())
             .unwrap_or(rest.len());
-        let (number, tail) = (
-            rest[..digits].parse::<u64>().ok()?,
-            rest[digits..].trim_start(),
-        );
+        let number = rest[..digits].parse::<u64>().ok()?;
+        let tail = rest[digits..].trim_start();
         let letters = tail
             .find(|c: char| !c.is_ascii_alphabetic())
             .unwrap_or(tail.len());

@@ -4,6 +4,8 @@
 //! compare equal: one of them may have opted out. Errors never contain the address.
 
 use sha2::{Digest as _, Sha256};
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
 use url::Host;
 
 /// The address `a@b` in the form in which addresses are compared: in lower case, and with the
@@ -45,6 +47,7 @@ pub fn check(text: &str) -> Result<String, &'static str> {
     if text.chars().any(char::is_control) {
         return Err("the address contains a line end or another control character");
     }
+
     let address = match text.split_once('<') {
         None => text,
         Some((name, rest)) => {
@@ -62,6 +65,7 @@ pub fn check(text: &str) -> Result<String, &'static str> {
     let Some((local, domain)) = address.split_once('@') else {
         return Err("not an email address");
     };
+
     let odd = |c: char| {
         let is_special = matches!(
             c,
@@ -69,6 +73,7 @@ pub fn check(text: &str) -> Result<String, &'static str> {
         );
         is_special || c.is_whitespace()
     };
+
     if local.contains(odd) || domain.contains(odd) {
         return Err(AMBIGUOUS);
     }
@@ -76,15 +81,48 @@ pub fn check(text: &str) -> Result<String, &'static str> {
     if local.starts_with(is_quote) || domain.ends_with(is_quote) {
         return Err("the address begins or ends with a quotation mark");
     }
-    // The same letters as one character each would be another address.
-    if local.contains(|c| matches!(c, '\u{300}'..='\u{36f}')) {
-        return Err("the address has a letter and its accent as two characters");
+    // The same text in other characters, such as a letter and its accent, would be another address.
+    if !local.is_ascii() && !local.nfkc().eq(local.chars()) {
+        return Err(
+            "the address has characters that stand for others, such as a letter and its accent",
+        );
     }
+
+    let is_letter = |c: char| c.is_alphanumeric() || is_combining_mark(c);
+    if address.contains(|c: char| !c.is_ascii() && !is_letter(c)) {
+        return Err("the address has a character that is neither letter nor digit");
+    }
+
     let is_dotted = |part: &str| part.split('.').all(|label| !label.is_empty());
-    if !is_dotted(local) || !is_dotted(domain) || local.len() > 64 || domain.len() > 253 {
+    let comparable = comparable(address);
+    let is_named = comparable.rsplit('@').next().is_some_and(is_domain);
+    if !is_dotted(local) || !is_dotted(domain) || !is_named || local.len() > 64 {
         return Err("not an email address");
     }
-    Ok(comparable(address))
+
+    Ok(comparable)
+}
+
+/// Whether a text may be a domain, in its ASCII form: names of letters and digits with `-` and `_`.
+fn is_domain(text: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    text.len() <= 253 && text.chars().all(is_letter)
+}
+
+/// A text in the characters that it stands for: `ﬁ` as `fi`, full-width letters, letters and accents as
+/// one character, and the quotation marks and dashes of word processors as those of a keyboard.
+/// Invisible characters are left out.
+pub fn plain(text: &str) -> String {
+    let visible = text.chars().filter(|c| !is_invisible(*c));
+    visible
+        .nfkc()
+        .map(|c| match c {
+            '\u{2018}' | '\u{2019}' | '\u{2bc}' => '\'',
+            '\u{2010}'..='\u{2015}' => '-',
+            '\u{3002}' => '.',
+            c => c,
+        })
+        .collect()
 }
 
 /// The invisible character of an address, or its space that is not seen: which, and
@@ -125,6 +163,7 @@ pub fn with_quoted_name(text: &str) -> Option<String> {
     let Some((name, address)) = text.rsplit_once('<') else {
         return unchanged();
     };
+
     let name = name.trim();
     let is_quoted = name.len() > 1 && name.starts_with('"') && name.ends_with('"');
     match address.strip_suffix('>') {
@@ -155,7 +194,8 @@ pub fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{180e}'
         | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-        | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{20e3}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{fff9}'..='\u{fffd}'
         | '\u{e0000}'..='\u{e0fff}')
 }
 

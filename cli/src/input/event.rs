@@ -10,6 +10,7 @@ pub fn parse(text: &str) -> Result<String, String> {
     if names().any(|event| event == text) || text.ends_with('*') {
         return Ok(text.to_owned());
     }
+
     let meant = names()
         .find(|event| event.split_once('.').is_some_and(|(_, name)| name == text))
         .or_else(|| {

@@ -66,6 +66,7 @@ fn split_zone(text: &str) -> Option<(&str, Option<FixedOffset>)> {
     let Some(at) = text.find(['+', '-', '\u{2212}']) else {
         return Some((text, None));
     };
+
     let (time, zone) = text.split_at(at);
     let sign = if zone.starts_with('+') { 1 } else { -1 };
     let digits = zone
@@ -76,10 +77,12 @@ fn split_zone(text: &str) -> Option<(&str, Option<FixedOffset>)> {
         4 => digits.split_at(2),
         _ => return None,
     };
-    let (hours, minutes) = (number(hours)?, number(minutes)?);
+    let hours = number(hours)?;
+    let minutes = number(minutes)?;
     if minutes >= 60 {
         return None;
     }
+
     let offset = FixedOffset::east_opt(sign * (hours * 3600 + minutes * 60))?;
     Some((time.trim_end(), Some(offset)))
 }
@@ -97,9 +100,12 @@ fn at(date: NaiveDate, time: &str) -> Option<NaiveDateTime> {
     ) {
         return None;
     }
+
     let digits = whole.replace(':', "");
     let part = |start: usize| digits.get(start..start + 2).map_or(Some(0), number);
-    let (hours, minutes, seconds) = (part(0)?, part(2)?, part(4)?);
+    let hours = part(0)?;
+    let minutes = part(2)?;
+    let seconds = part(4)?;
     let unit = match digits.len() {
         2 => 3600,
         4 => 60,
@@ -109,6 +115,7 @@ fn at(date: NaiveDate, time: &str) -> Option<NaiveDateTime> {
     if hours > 24 || minutes > 59 || seconds > 60 || (hours == 24 && of_day > 86_400) {
         return None;
     }
+
     let mut time = TimeDelta::seconds(of_day);
     if let Some(fraction) = fraction {
         if fraction.is_empty() || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -117,6 +124,7 @@ fn at(date: NaiveDate, time: &str) -> Option<NaiveDateTime> {
         let part = format!("0.{fraction}").parse::<f64>().ok()?;
         time += TimeDelta::milliseconds((part * f64::from(unit) * 1000.0) as i64);
     }
+
     let days = Days::new(u64::try_from(time.num_days()).ok()?);
     let rest = time - TimeDelta::days(time.num_days());
     let day = date.checked_add_days(days)?.and_time(NaiveTime::MIN);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 pub use self::words::{About, compact};
-use self::words::{Kind, is_about_consent};
+use self::words::{Kind, has_word, is_about_consent};
 use super::records::Record;
 use crate::command_line::shell_quoted;
 use crate::context::Context;
@@ -24,6 +24,12 @@ pub const NOT_SAID: &str = "the row does not say whether the person is subscribe
 
 /// A column with more different values says something else of each person.
 const FEW: usize = 10;
+
+/// How many columns are looked at; within values, the names of more may be data.
+const MOST_COLUMNS: usize = 2_000;
+
+/// Yes, no, and one more such as `perhaps`: with more values, `no` is something else.
+const MOST_ANSWERS: usize = 3;
 
 /// How many values of a column are shown, and of how many columns what to say.
 const SHOWN: usize = 3;
@@ -58,6 +64,8 @@ pub struct OptOuts {
 #[derive(Default)]
 struct Column {
     about: About,
+    /// Whether it is a key within values, such as metadata.
+    is_within: bool,
     /// Whether the user says what it is about.
     is_chosen: bool,
     records: usize,
@@ -65,8 +73,11 @@ struct Column {
     values: BTreeSet<String>,
     /// Whether a value is missing, `-` or 0.
     has_blank: bool,
-    has_yes_or_no: bool,
-    /// Whether a value is a word such as `unsubscribed`.
+    has_yes: bool,
+    has_no: bool,
+    /// Whether a value that means yes or no is longer than one letter, as sizes and initials are not.
+    has_word_for_yes_or_no: bool,
+    /// Whether a value has a word such as `unsubscribed`.
     has_word: bool,
     has_other_than_dates: bool,
     has_other_than_urls: bool,
@@ -84,8 +95,12 @@ impl Column {
             self.has_blank = true;
             return;
         }
-        self.has_yes_or_no |= matches!(kind, Kind::Yes | Kind::No) && !is_number;
-        self.has_word |= matches!(kind, Kind::Subscribed | Kind::OptedOut);
+
+        self.has_yes |= kind == Kind::Yes;
+        self.has_no |= kind == Kind::No;
+        self.has_word_for_yes_or_no |=
+            matches!(kind, Kind::Yes | Kind::No) && !is_number && !is_letter(&text);
+        self.has_word |= matches!(kind, Kind::Subscribed | Kind::OptedOut) || has_word(&text);
         self.has_other_than_dates |= kind != Kind::Date;
         self.has_other_than_urls |= !text.starts_with("http://") && !text.starts_with("https://");
         if self.values.len() <= FEW {
@@ -99,12 +114,22 @@ impl Column {
         if count == 0 {
             return false;
         }
+
         let kinds = count + usize::from(self.has_blank);
         // In a file of two people, two values may be anything.
         let is_sure = self.records > kinds || self.values.iter().all(|value| is_code(value));
         let divides = count <= 2 && kinds >= 2 && is_sure;
-        let has_yes_or_no = self.has_yes_or_no && count <= FEW;
+        // NO is a country as well, and S a size.
+        let has_yes_or_no = count <= MOST_ANSWERS && self.has_word_for_yes_or_no;
         divides || has_yes_or_no || self.has_word || (!self.has_other_than_dates && self.has_blank)
+    }
+
+    /// Whether its values say yes of some people and no of others, which no name of a column excuses.
+    fn is_yes_or_no(&self) -> bool {
+        let count = self.values.len();
+        let has_both = self.has_yes && (self.has_no || self.has_blank);
+        let is_no_or_nothing = self.has_no && self.has_blank && self.has_word_for_yes_or_no;
+        count <= 2 && (has_both || is_no_or_nothing)
     }
 
     /// Whether it has to be asked about.
@@ -114,6 +139,7 @@ impl Column {
                 let has_only_urls = !self.values.is_empty() && !self.has_other_than_urls;
                 !has_only_urls && (self.may_say_who() || is_about_consent(name))
             }
+            About::OfPerson => self.has_word || self.is_yes_or_no(),
             _ => !self.unknown.is_empty(),
         }
     }
@@ -132,7 +158,10 @@ impl OptOuts {
 
     /// Whether a column says who has opted out.
     pub fn reads(&self, column: &str) -> bool {
-        !matches!(self.about(column), About::Other | About::Ignored)
+        !matches!(
+            self.about(column),
+            About::Other | About::OfPerson | About::Ignored
+        )
     }
 
     /// Tells of the columns of a CSV file: in one about being subscribed, every row needs a value.
@@ -148,21 +177,48 @@ impl OptOuts {
         known.map_or_else(|| About::of(column), |known| known.about)
     }
 
+    /// The meaning of a key within a value: nothing, if the user says so of the whole value.
+    fn about_within(&self, name: &str, key: &str) -> About {
+        let dots = name.match_indices('.').map(|(at, _)| at);
+        let mut around = dots.filter_map(|at| self.columns.get(&name[..at]));
+        if around.any(|column| column.is_chosen && column.about == About::Ignored) {
+            return About::Ignored;
+        }
+
+        match About::of(key) {
+            // That of an order, for example.
+            About::Status if name != key => About::Other,
+            about => about,
+        }
+    }
+
     /// Judges a record, whose address is in this field. Any one column that opts out is enough.
     pub fn judge(&mut self, record: &Record, address: Option<usize>) -> Subscribed {
-        let (mut yes, mut no, mut unclear) = (None, None, None);
+        let mut yes = None;
+        let mut no = None;
+        let mut unclear = None;
         let mut is_blank = false;
         for Said { name, key, text } in said(record, address) {
-            let column = self.columns.entry(Arc::clone(&name));
-            let column = column.or_insert_with(|| Column {
-                about: About::of(&key),
-                ..Column::default()
-            });
-            let (about, kind) = (column.about, Kind::of(&text));
+            if !self.columns.contains_key(&name) {
+                if self.columns.len() >= MOST_COLUMNS && name != key {
+                    continue;
+                }
+                let column = Column {
+                    about: self.about_within(&name, &key),
+                    is_within: name != key,
+                    ..Column::default()
+                };
+                self.columns.insert(Arc::clone(&name), column);
+            }
+            let Some(column) = self.columns.get_mut(&name) else {
+                continue;
+            };
+            let about = column.about;
+            let kind = Kind::of(&text);
             column.see(&text, kind);
             self.is_told |= about == About::Subscribed && text != NULL;
             match (about, kind) {
-                (About::Other | About::Ignored, _)
+                (About::Other | About::OfPerson | About::Ignored, _)
                 | (About::OptedOut, Kind::No | Kind::Subscribed) => {}
                 (_, Kind::Nothing) => is_blank |= about == About::Subscribed,
                 (_, Kind::OptedOut)
@@ -193,6 +249,7 @@ impl OptOuts {
         if yes.is_none() || is_blank {
             return Subscribed::Unsaid;
         }
+
         // A key that is given twice, for example: the record has only one of its values.
         match &record.problem {
             Some(problem) => Subscribed::Unclear(problem.clone()),
@@ -217,6 +274,7 @@ impl OptOuts {
         if !read.is_empty() {
             return format!("who has opted out is read from {read}{recalled}");
         }
+
         if self.is_none_other || self.is_recalled {
             format!("no column says who has opted out{recalled}")
         } else {
@@ -227,9 +285,9 @@ impl OptOuts {
     /// The option by which a column that opts out decides.
     pub fn keep(&self, column: &str) -> String {
         match self.about(column) {
-            About::Subscribed => format!("--opt-in {}", shell_quoted(column)),
-            About::Status => format!("--column {}", shell_quoted(&format!("{column}=status"))),
-            _ => format!("--opt-out {}", shell_quoted(column)),
+            About::Subscribed => format!("--opt-in{}", value_of_option(column)),
+            About::Status => format!("--column{}", value_of_option(&format!("{column}=status"))),
+            _ => format!("--opt-out{}", value_of_option(column)),
         }
     }
 
@@ -237,25 +295,31 @@ impl OptOuts {
     /// a person says of them; the file then has to be read again. Who cannot be asked has to declare
     /// them.
     pub async fn ask(&self, context: &Context) -> Result<Vec<(String, About)>, Failure> {
+        // An export of contacts has a column that says it, and metadata of any kind.
+        let is_said = self.columns.keys().any(|name| self.reads(name));
         let open = self.columns.iter().filter(|(name, column)| {
-            let is_excluded = self.is_none_other && column.about == About::Other;
-            column.is_open(name) && !is_excluded
+            let is_excluded = self.is_none_other && column.about != About::Status;
+            let is_of_export = is_said && column.is_within;
+            column.is_open(name) && !is_excluded && !is_of_export
         });
         let open = open.collect::<Vec<_>>();
         if open.is_empty() {
             return Ok(Vec::new());
         }
+
         let problems = open.iter().map(|(name, column)| column.problem(name));
         let problems = problems.collect::<Vec<_>>().join("; ");
         let ways_out = open.iter().take(SHOWN);
         let ways_out = ways_out.map(|(name, column)| column.ways_out(name));
         let others = "--opt-out none if no column but those with documented names says it";
-        let ways_out = ways_out.chain([others.to_owned()]);
+        let has_others = open.iter().any(|(_, column)| column.about != About::Status);
+        let ways_out = ways_out.chain(has_others.then(|| others.to_owned()));
         let ways_out = ways_out.collect::<Vec<_>>().join("\n");
         let unclear = || {
             let failure = Failure::input(&problems).code("opt_outs_unclear");
             failure.hint(&ways_out)
         };
+
         if !context.out.can_ask() || context.settings.yes || context.settings.dry_run {
             return Err(unclear());
         }
@@ -265,17 +329,20 @@ impl OptOuts {
             if column.about == About::Status {
                 continue;
             }
-            let (problem, values) = (column.problem(name), some_of(&column.values));
+            let problem = column.problem(name);
+            let values = some_of(&column.values);
             let question = format!("{problem} ({values}). {QUESTION}");
             let answer = context.out.ask_until(&question, answer).await;
             let answer = answer.map_err(|failure| failure.hint(&ways_out))?;
             said.push((name.to_string(), answer.ok_or_else(unclear)?));
         }
+
         if said.is_empty() {
             let question = format!("{problems}. Are these people subscribed?");
             let confirmed = confirm(context, &question).await;
             confirmed.map_err(|failure| failure.hint(&ways_out))?;
         }
+
         Ok(said)
     }
 }
@@ -308,18 +375,24 @@ impl Column {
 
     /// How the user says what it is about.
     fn ways_out(&self, name: &str) -> String {
-        let column = shell_quoted(name);
+        let column = value_of_option(name);
         match self.about {
             About::Status => format!(
-                "--ignore {column} if it says something else; if not, add a column `unsubscribed` with \
+                "--ignore{column} if it says something else; if not, add a column `unsubscribed` with \
                  yes or no"
             ),
             _ => format!(
-                "--opt-out {column} if yes means opted out, --opt-in {column} if it means subscribed, \
-                 --ignore {column} if it says something else"
+                "--opt-out{column} if yes means opted out, --opt-in{column} if it means subscribed, \
+                 --ignore{column} if it says something else"
             ),
         }
     }
+}
+
+/// The name of a column after an option, as it is typed.
+fn value_of_option(column: &str) -> String {
+    let between = if column.starts_with('-') { "=" } else { " " };
+    format!("{between}{}", shell_quoted(column))
 }
 
 fn some_of(values: &BTreeSet<String>) -> String {
@@ -329,63 +402,76 @@ fn some_of(values: &BTreeSet<String>) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a text is a letter, 1 or 2: what others write for yes and no.
+/// Whether a text is a letter that means yes or no, 1 or 2: what others write for yes and no.
 fn is_code(text: &str) -> bool {
-    let is_letter = text.chars().count() == 1 && text.chars().all(char::is_alphabetic);
-    is_letter
-        || text
-            .parse::<f64>()
-            .is_ok_and(|number| number == 1.0 || number == 2.0)
+    let is_answer = matches!(Kind::of(text), Kind::Yes | Kind::No);
+    let number = text.parse::<f64>();
+    (is_letter(text) && is_answer) || number.is_ok_and(|number| number == 1.0 || number == 2.0)
 }
 
-/// JSON without a value.
-const NULL: &str = "null";
+/// Whether a text is one letter.
+fn is_letter(text: &str) -> bool {
+    text.chars().count() == 1 && text.chars().all(char::is_alphabetic)
+}
 
-/// A value of a record, or one within an object in it. A column or key is judged by the last name.
+/// A value of a record, or one within an object or list in it.
 struct Said {
+    /// The names from the record to the value, such as `preferences.newsletter`.
     name: Arc<str>,
+    /// The last name, by which the value is judged.
     key: Arc<str>,
     text: String,
 }
 
 fn said(record: &Record, address: Option<usize>) -> Vec<Said> {
-    let text = |value: &Value| {
-        let text = value.as_str().map(str::to_owned);
-        text.unwrap_or_else(|| value.to_string())
-    };
     let mut all = Vec::with_capacity(record.fields.len());
     for (at, (name, value)) in record.fields.iter().enumerate() {
-        if Some(at) == address {
-            continue;
-        }
-        all.push(Said {
-            name: Arc::clone(name),
-            key: Arc::clone(name),
-            text: text(value),
-        });
-        for (key, value) in within(name, value) {
-            if matches!(About::of(&key), About::Subscribed | About::OptedOut) {
-                all.push(Said {
-                    name: format!("{name}.{key}").into(),
-                    key: key.into(),
-                    text: text(&value),
-                });
-            }
+        if Some(at) != address {
+            add_said(&mut all, name, name, value);
         }
     }
     all
 }
 
-/// The entries of an object. In CSV, metadata is a text with one, as an export writes it.
-fn within(name: &str, value: &Value) -> Map<String, Value> {
+/// Adds a value, or those within it. In CSV, metadata is a text with an object, as an export writes it.
+fn add_said(all: &mut Vec<Said>, name: &Arc<str>, key: &Arc<str>, value: &Value) {
     match value {
-        Value::Object(entries) => entries.clone(),
-        Value::String(text) if text.starts_with('{') && compact(name) == "metadata" => {
-            serde_json::from_str(text).unwrap_or_default()
+        Value::Object(entries) => add_entries(all, name, entries),
+        Value::Array(items) if !items.is_empty() => {
+            for item in items {
+                add_said(all, name, key, item);
+            }
         }
-        _ => Map::new(),
+        Value::String(text) if text.starts_with('{') => {
+            match serde_json::from_str::<Map<String, Value>>(text) {
+                Ok(entries) => add_entries(all, name, &entries),
+                Err(_) => all.push(Said::new(name, key, text.clone())),
+            }
+        }
+        Value::String(text) => all.push(Said::new(name, key, text.clone())),
+        value => all.push(Said::new(name, key, value.to_string())),
     }
 }
+
+fn add_entries(all: &mut Vec<Said>, name: &Arc<str>, entries: &Map<String, Value>) {
+    for (key, value) in entries {
+        let inner = Arc::from(format!("{name}.{key}"));
+        add_said(all, &inner, &Arc::from(key.as_str()), value);
+    }
+}
+
+impl Said {
+    fn new(name: &Arc<str>, key: &Arc<str>, text: String) -> Self {
+        Self {
+            name: Arc::clone(name),
+            key: Arc::clone(key),
+            text,
+        }
+    }
+}
+
+/// JSON without a value.
+const NULL: &str = "null";
 
 #[cfg(test)]
 mod tests {
@@ -404,9 +490,11 @@ mod tests {
                 number: 2,
                 fields: fields.collect(),
                 problem: None,
+                misplaced: None,
             };
             rule.judge(&record, None)
         };
+
         let said = rows.iter().map(judge).collect();
         let open = rule.columns.iter().filter(|(name, it)| it.is_open(name));
         (said, open.map(|(name, _)| name.to_string()).collect())
@@ -441,6 +529,7 @@ mod tests {
             let is_asked = column == "newsletter" || value == "trial";
             assert_eq!(open.len(), usize::from(is_asked), "{column} {value}");
         }
+
         let (said, _) = judged(&[&[("subscribed", "maybe")]]);
         assert!(matches!(said[0], Subscribed::Unclear(_)));
     }
@@ -474,6 +563,14 @@ mod tests {
             ("согласие", &["a", "b", "c"]),
             ("marketing", &["a", "b", "c"]),
             ("Do Not Contact", &["a", "b", "c"]),
+            ("Tags", &["vip", "customer;unsubscribed", "b", "c"]),
+            ("State", &["ok", "hard bounce", "soft bounce"]),
+            ("Lifecycle", &["lead", "customer", "do not contact"]),
+            ("Post", &["○", "×"]),
+            ("Post", &["可", "不可"]),
+            ("title", &["yes", "no"]),
+            ("gender", &["1", "0"]),
+            ("first_name", &["Ada", "unsubscribed"]),
             ("emailOptIn", &["a", "b", "c"]),
         ] {
             assert_eq!(asked(column, values), [column], "{values:?}");
@@ -487,6 +584,13 @@ mod tests {
             ("born", &["2026-01-02", "2026-01-03", "2026-01-04"]),
             ("unsubscribe_url", &["https://x.test/1", "https://x.test/2"]),
             ("option", &["blue", "red"]),
+            ("a,b", &["x"]),
+            ("size", &["S", "M", "L", "XL"]),
+            ("initial", &["J", "N", "K"]),
+            ("group", &["A", "B"]),
+            ("country_code", &["DE", "NO", "SE", "FI"]),
+            ("gender", &["f", "m", ""]),
+            ("country", &["DE", "AT", "DE"]),
             ("color", &["blue", "red", "green"]),
         ] {
             assert_eq!(asked(column, values), [""; 0], "{values:?}");
@@ -504,9 +608,34 @@ mod tests {
                 number: 2,
                 fields: vec![("metadata".into(), metadata)],
                 problem: None,
+                misplaced: None,
             };
             let said = rule.judge(&record, None);
             assert_eq!(said, Subscribed::No("metadata.subscribed".into()));
         }
+    }
+
+    #[test]
+    fn values_within_others_are_judged_and_asked_about() {
+        let mut rule = OptOuts::default();
+        let mut judge = |value| {
+            let record = Record {
+                number: 2,
+                fields: vec![("attributes".into(), value)],
+                problem: None,
+                misplaced: None,
+            };
+            rule.judge(&record, None)
+        };
+
+        let out = Subscribed::No("attributes.prefs.opt_out".into());
+        assert_eq!(judge(json!({"prefs": {"opt_out": true}})), out);
+        judge(
+            json!({"news": false, "tags": ["vip", "unsubscribed"], "orders": [{"status": "new"}]}),
+        );
+        judge(json!({"news": true, "orders": [{"status": "shipped"}]}));
+        let open = rule.columns.iter().filter(|(name, it)| it.is_open(name));
+        let open = open.map(|(name, _)| &**name).collect::<Vec<_>>();
+        assert_eq!(open, ["attributes.news", "attributes.tags"]);
     }
 }

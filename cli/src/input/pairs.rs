@@ -58,6 +58,7 @@ pub fn parse_header(text: &str) -> Result<(String, String), String> {
             "the value of `{name}` contains a line end or a control character"
         ));
     }
+
     Ok((name.to_owned(), value.to_owned()))
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
 use super::file::{in_file, read_all};
@@ -29,6 +29,9 @@ pub struct Record {
     pub fields: Vec<(Arc<str>, Value)>,
     /// Why the record cannot be used.
     pub problem: Option<String>,
+    /// If values may be in the fields of others, as in a row with a comma too many: what is in no
+    /// field at all.
+    pub misplaced: Option<Vec<String>>,
 }
 
 /// The records of a file.
@@ -100,10 +103,12 @@ impl Format {
         if start.starts_with(b"PK\x03\x04") {
             return Err(Failure::input(WORKBOOK).hint(FROM_WORKBOOK));
         }
+
         let is_utf16 = start.starts_with(b"\xFF\xFE") || start.starts_with(b"\xFE\xFF");
         if is_utf16 || start.iter().take(100).any(|byte| *byte == 0) {
             return Err(Failure::input(BINARY).hint(FROM_UTF_16));
         }
+
         if start.starts_with(b"\xEF\xBB\xBF") {
             reader.consume(3);
         }
@@ -148,18 +153,21 @@ impl Format {
                 if values.iter().all(|value| value.trim().is_empty()) {
                     continue;
                 }
-                let (count, expected) = (values.len(), csv.columns.len());
+                let count = values.len();
+                let expected = csv.columns.len();
                 let has_more = values.iter().skip(expected).any(|value| !value.is_empty());
                 let problem = (count < expected || has_more).then(|| {
                     format!(
                         "line {line}: the row has {count} values, but the header has {expected}"
                     )
                 });
-                let values = values.into_iter().map(Value::String);
-                let fields = csv.columns.iter().cloned().zip(values).collect();
+                let mut values = values.into_iter();
+                let of_columns = values.by_ref().take(expected).map(Value::String);
+                let fields = csv.columns.iter().cloned().zip(of_columns).collect();
                 return Ok(Some(Record {
                     number: csv.rows,
                     fields,
+                    misplaced: problem.is_some().then(|| values.collect()),
                     problem,
                 }));
             },
@@ -211,7 +219,7 @@ const MISREAD: &str = "a control character, as if the file had been converted fr
 enum Item {
     #[serde(deserialize_with = "all_fields")]
     Object(Vec<(Arc<str>, Value)>),
-    Other(IgnoredAny),
+    Other(Value),
 }
 
 /// The fields of an object. Of a key that is given twice, both values are kept.
@@ -240,23 +248,28 @@ fn all_fields<'de, D: Deserializer<'de>>(
 }
 
 fn record(number: u64, item: Item) -> Record {
-    let Item::Object(fields) = item else {
-        let problem = Some("not a JSON object".to_owned());
-        return Record {
-            number,
-            fields: Vec::new(),
-            problem,
-        };
+    let fields = match item {
+        Item::Object(fields) => fields,
+        Item::Other(value) => {
+            return Record {
+                number,
+                fields: Vec::new(),
+                problem: Some("not a JSON object".to_owned()),
+                misplaced: Some(vec![value.to_string()]),
+            };
+        }
     };
     let mut seen = HashSet::new();
     let twice = fields.iter().find(|(key, _)| !seen.insert(key));
     let twice = twice.map(|(key, _)| format!("the key `{key}` is given twice"));
+    let misplaced = twice.is_some().then(Vec::new);
     let inexact = || fields.iter().find(|(_, value)| loses_digits(value));
     let problem = twice.or_else(|| Some(format!("`{}`: {LOSES_DIGITS}", inexact()?.0)));
     Record {
         number,
         fields,
         problem,
+        misplaced,
     }
 }
 
@@ -296,6 +309,7 @@ fn named_delimiter(start: &[u8]) -> Option<(u8, usize)> {
     let [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', delimiter] = bare.unwrap_or(line) else {
         return None;
     };
+
     let is_pair = start[end..].starts_with(b"\r\n");
     let length = end + if is_pair { 2 } else { 1 };
     Some((*delimiter, length.min(start.len())))
@@ -332,6 +346,7 @@ impl Header {
                 }
             }
         }
+
         // A single CR in a file with LF is more likely a mistake, which is told.
         if start.contains(&b'\n') {
             header.line_end = b'\n';
@@ -384,7 +399,9 @@ impl Csv {
         let refused = |line: u64, problem: &str, hint: &str| {
             Err(Failure::input(format!("line {line}: {problem}")).hint(hint))
         };
-        let (mut values, mut value, mut place) = (Vec::new(), Vec::new(), Place::Start);
+        let mut values = Vec::new();
+        let mut value = Vec::new();
+        let mut place = Place::Start;
         let mut rest = self.reader.by_ref().take(MAX_RECORD);
         loop {
             let mut text = Vec::new();
@@ -430,6 +447,7 @@ impl Csv {
                 break;
             }
         }
+
         if value.ends_with(b"\r") {
             value.pop();
         }
@@ -452,6 +470,7 @@ impl Csv {
                 "a stray quote joins rows; remove it, or keep such a value in one line",
             );
         }
+
         let value = |value: String| {
             if self.trims {
                 value.trim().to_owned()
@@ -459,6 +478,7 @@ impl Csv {
                 value
             }
         };
+
         let values = values.into_iter().map(value).collect();
         Ok(Some((line, values)))
     }
@@ -552,10 +572,8 @@ mod tests {
 
     #[test]
     fn json_keeps_types_in_lines_and_in_an_array() {
-        let (one, other) = (
-            json!({"email": "a@b.test", "n": 3}),
-            json!({"email": "c@d.test"}),
-        );
+        let one = json!({"email": "a@b.test", "n": 3});
+        let other = json!({"email": "c@d.test"});
         let lines = format!("{one}\n\n{other}");
         assert_eq!(
             shown(lines.as_bytes()),
@@ -630,6 +648,7 @@ mod tests {
                 "{message}"
             );
         }
+
         for (file, place) in [
             (&b"\xFF\xFEe\0m\0"[..], "UTF-16"),
             (b"e\0m\0a\0i\0l\0\n\0", "UTF-16"),
@@ -640,6 +659,7 @@ mod tests {
             let message = read(file).expect_err("refused").message.clone();
             assert!(message.contains(place), "{message}");
         }
+
         let late = format!("email,name\n{many}\0\nc@d.test,C\n");
         let message = read(late.as_bytes()).expect_err("refused").message.clone();
         assert!(message.contains("line 902: UTF-16 or binary"), "{message}");

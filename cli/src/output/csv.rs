@@ -134,6 +134,7 @@ pub(super) fn to_csv(value: &Value, safe_cells: bool) -> String {
         Value::Object(_) => item.clone(),
         other => json!({"value": other}),
     };
+
     let items = items.iter().map(object).collect::<Vec<_>>();
     let mut columns = Vec::new();
     for name in items
@@ -145,6 +146,7 @@ pub(super) fn to_csv(value: &Value, safe_cells: bool) -> String {
             columns.push(name);
         }
     }
+
     let header = (!columns.is_empty()).then(|| line(&columns));
     header
         .into_iter()

@@ -46,6 +46,7 @@ impl Filter {
             Failure::usage(format!("--jq: invalid filter near `{}`", part.trim()))
                 .hint("for the filter syntax, see https://jqlang.org/manual/")
         };
+
         let modules = Loader::new(defs)
             .load(&arena, File { code, path: () })
             .map_err(|errors| {
@@ -101,6 +102,7 @@ impl Filter {
                 .map_err(|_| failed("the filter returned a value that is not JSON"))?;
             each(value)?;
         }
+
         Ok(())
     }
 }

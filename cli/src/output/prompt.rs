@@ -98,11 +98,13 @@ struct Echo {
 impl Echo {
     fn off(signals: bool, streams: Streams) -> Result<Self, Failure> {
         use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+
         let stdin = rustix::stdio::stdin();
         let before = tcgetattr(stdin).map_err(std::io::Error::from)?;
         if signals {
             // The handlers stay for the rest of the run, so this does, too.
-            let (mut stop, restored) = (StopSignal::listen(true)?, before.clone());
+            let mut stop = StopSignal::listen(true)?;
+            let restored = before.clone();
             tokio::spawn(async move {
                 let code = stop.terminated().await;
                 let _ = tcsetattr(stdin, OptionalActions::Now, &restored);
@@ -111,6 +113,7 @@ impl Echo {
                 std::process::exit(code);
             });
         }
+
         let mut hidden = before.clone();
         hidden.local_modes.remove(LocalModes::ECHO);
         // Echo the line end, so that later output starts on a new line.

@@ -24,8 +24,10 @@ pub struct Spinner {
 
 impl Spinner {
     pub(super) fn start(shown: bool, what: String, streams: &Streams) -> Self {
-        let (what, streams) = (Arc::new(Mutex::new(Some(what))), streams.clone());
-        let (shared, screen) = (Arc::clone(&what), streams.clone());
+        let what = Arc::new(Mutex::new(Some(what)));
+        let streams = streams.clone();
+        let shared = Arc::clone(&what);
+        let screen = streams.clone();
         let task = (shown && tokio::runtime::Handle::try_current().is_ok()).then(|| {
             tokio::spawn(async move {
                 tokio::time::sleep(DELAY).await;
@@ -81,6 +83,7 @@ mod tests {
     async fn no_frame_is_drawn_after_the_end() {
         #[derive(Clone, Default)]
         struct Drawn(Arc<Mutex<Vec<u8>>>);
+
         impl std::io::Write for Drawn {
             fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
                 lock(&self.0).write(bytes)
@@ -89,13 +92,15 @@ mod tests {
                 Ok(())
             }
         }
+
         let drawn = Drawn::default();
         let terminals = Terminals {
             stderr: true,
             width: Some(80),
             ..Terminals::default()
         };
-        let (stdin, stdout) = (Box::new(std::io::empty()), Box::new(std::io::sink()));
+        let stdin = Box::new(std::io::empty());
+        let stdout = Box::new(std::io::sink());
         let streams = Streams::new(stdin, stdout, Box::new(drawn.clone()), terminals, false);
         let spinner = Spinner::start(true, "reading".to_owned(), &streams);
         let what = Arc::clone(&spinner.what);

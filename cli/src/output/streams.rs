@@ -109,7 +109,8 @@ impl Streams {
     pub(crate) fn hide(&self, secret: &str, shown: &str) {
         let mut hidden = lock(&self.0.hidden);
         if !secret.is_empty() && hidden.iter().all(|known| known.secret != secret) {
-            let (secret, shown) = (secret.to_owned(), shown.to_owned());
+            let secret = secret.to_owned();
+            let shown = shown.to_owned();
             hidden.push(Hidden { secret, shown });
         }
     }
@@ -155,7 +156,8 @@ impl Streams {
     /// Reads a line of standard input, with its end. Reads no further.
     pub(super) fn read_line(&self) -> io::Result<String> {
         let mut stdin = lock(&self.0.stdin);
-        let (mut line, mut byte) = (Vec::new(), [0]);
+        let mut line = Vec::new();
+        let mut byte = [0];
         while line.last() != Some(&b'\n') && stdin.read(&mut byte)? > 0 {
             line.push(byte[0]);
         }
@@ -172,6 +174,7 @@ fn replaced(text: &str, secret: &str, shown: &str) -> String {
     if secret.len() >= MIN_PART {
         return text.replace(secret, shown);
     }
+
     let mut result = String::new();
     let mut end = 0;
     for (start, _) in text.match_indices(secret) {
@@ -184,6 +187,7 @@ fn replaced(text: &str, secret: &str, shown: &str) -> String {
         result.push_str(shown);
         end = start + secret.len();
     }
+
     result.push_str(&text[end..]);
     result
 }

@@ -164,6 +164,7 @@ pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
             fields.push((sentence(column.title), value, column.show));
         }
     }
+
     if let Value::Object(map) = item {
         let named = |key: &str| {
             view.0
@@ -191,6 +192,7 @@ fn block(fields: &[(String, &Value, Show)], canvas: Canvas) -> String {
     if fields.is_empty() {
         return String::new();
     }
+
     let names = fields
         .iter()
         .map(|(name, ..)| get_text_width(name))
@@ -214,6 +216,7 @@ fn block(fields: &[(String, &Value, Show)], canvas: Canvas) -> String {
             .map(|width| between_words(&value, width));
         builder.push_record([name, wrapped.as_ref().unwrap_or(&value)]);
     }
+
     let mut table = builder.build();
     table.with(Style::empty()).with(Padding::zero());
     table.modify(Columns::first(), Padding::new(0, GAP, 0, 0));
@@ -223,6 +226,7 @@ fn block(fields: &[(String, &Value, Show)], canvas: Canvas) -> String {
             table.modify(Cell::new(row, 1), color);
         }
     }
+
     trimmed(&table.to_string())
 }
 
@@ -261,6 +265,7 @@ fn localized(item: &Value, columns: &[Column<'_>], zone: Zone) -> Value {
             |it: &Column<'_>| it.show == Show::Time && it.pointer.strip_prefix('/') == Some(name);
         name.ends_with("At") || name.ends_with("_at") || columns.iter().any(shown)
     };
+
     let mut item = item.clone();
     for (_, value) in item
         .as_object_mut()
@@ -351,6 +356,7 @@ fn nested_objects(items: &[Value], canvas: Canvas) -> String {
             keys.push(key);
         }
     }
+
     let pointer = |key: &str| format!("/{}", key.replace('~', "~0").replace('/', "~1"));
     let named = keys
         .iter()
@@ -495,6 +501,7 @@ mod tests {
                 },
             )
         };
+
         assert_eq!(
             shown(60),
             "ID       a\nHeaders  From=<a@b.test>, Subject=Hello you\n"
@@ -511,6 +518,7 @@ mod tests {
             Column::text("SUBJECT", "/subject"),
             Column::new("NOW", "/now", Show::Time),
         ]);
+
         let time = "2026-12-01T09:00:00+01:00";
         let item = json!({"subject": time, "now": time, "name": time, "sentAt": time});
         let local = local_time(time, Zone::Local);
@@ -531,6 +539,7 @@ mod tests {
     #[test]
     fn secrets_are_never_wrapped() {
         const HOOK: View = View(&[Column::text("ID", "/id"), Column::text("SECRET", "/secret")]);
+
         let secret = format!("whsec_{}", "a".repeat(64));
         let item = json!({"id": "whk_1", "secret": secret, "url": "http://localhost/a/b/c"});
         let text = single(
@@ -552,6 +561,7 @@ mod tests {
             Column::new("FINDING", "/finding", Show::Prose),
             Column::new("NEXT STEP", "/next", Show::BelowRow),
         ]);
+
         let next = "svc --sandbox domains verify dom_01a1fd75-b965-7772-a397-95b85f868b54";
         let items = [
             json!({"status": "ok", "finding": "all is well", "next": null}),

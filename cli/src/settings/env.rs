@@ -140,6 +140,7 @@ impl Env {
             })?;
             variables.extend(variable);
         }
+
         Ok(Self::with(variables))
     }
 }
@@ -154,6 +155,7 @@ fn read_line(line: &str) -> Result<Option<(OsString, OsString)>, &'static str> {
     if line.is_empty() || line.starts_with('#') {
         return Ok(None);
     }
+
     let line = match line.strip_prefix("export ") {
         Some(rest) => rest.trim_start_matches(' '),
         None => line,
@@ -164,6 +166,7 @@ fn read_line(line: &str) -> Result<Option<(OsString, OsString)>, &'static str> {
             "is not NAME=value: a name has capitals, digits and _, and no space or tab beside it",
         );
     }
+
     let value = match value.chars().next() {
         Some(quote @ ('"' | '\'')) => quoted(&value[1..], quote)?,
         _ => unquoted(value)?.to_owned(),
@@ -171,6 +174,7 @@ fn read_line(line: &str) -> Result<Option<(OsString, OsString)>, &'static str> {
     if value.contains(|c: char| c.is_control() && c != '\t') {
         return Err("has a control character");
     }
+
     Ok(Some((name.into(), value.into())))
 }
 
@@ -202,6 +206,7 @@ fn unquoted(value: &str) -> Result<&str, &'static str> {
     if value.contains(['"', '\'']) {
         return Err("has a quote within its value; put the whole value in quotes");
     }
+
     Ok(value)
 }
 

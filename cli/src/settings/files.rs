@@ -135,7 +135,8 @@ impl ProfileFile {
             return Ok(None);
         };
         setting.parse_item(item).map(Some).map_err(|problem| {
-            let (path, entry) = (self.path.display(), setting.name);
+            let path = self.path.display();
+            let entry = setting.name;
             Failure::input(format!("{path}: profile `{name}`: `{entry}`{problem}"))
                 .hint("correct the entry in this file, or remove it")
         })
@@ -169,6 +170,7 @@ impl ProfileFile {
                 profile: Some(profile.clone()),
             }));
         }
+
         unknown
     }
 }
@@ -241,11 +243,13 @@ fn read(path: &Path) -> Result<DocumentMut, Failure> {
     let Some(text) = read_if_present(path)? else {
         return Ok(DocumentMut::new());
     };
+
     // Do not use the parser's message: it quotes the line, which may contain a key.
     let invalid = |problem: &str| {
         Failure::input(format!("{}: {problem}", path.display()))
             .hint("correct it in an editor, or move the file away and set it up again: svc login")
     };
+
     let document = text.parse::<DocumentMut>().map_err(|error| {
         let line = error
             .span()
@@ -315,6 +319,7 @@ mod tests {
         ] {
             assert!(after.contains(line), "{after}");
         }
+
         let again = ProfileFile::load(path).expect("read");
         assert_eq!(again.active(), Some("b"));
         assert_eq!(again.names(), ["a", "b"]);
@@ -324,6 +329,7 @@ mod tests {
     #[test]
     fn credentials_are_private_to_their_owner() {
         use std::os::unix::fs::PermissionsExt as _;
+
         let dir = tempfile::tempdir().expect("a directory");
         let dir = dir.path().join("svc");
         let path = dir.join("credentials.toml");

@@ -168,11 +168,13 @@ impl GlobalFlags {
             let Ok(matches) = options.try_get_matches_from_mut(words) else {
                 continue;
             };
-            let (sandbox, json) = (found.sandbox, found.json);
+            let sandbox = found.sandbox;
+            let json = found.json;
             let _ = found.update_from_arg_matches(&matches);
             found.sandbox |= sandbox;
             found.json |= json;
         }
+
         found
     }
 }

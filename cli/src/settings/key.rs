@@ -24,6 +24,7 @@ impl Key {
             let problem = format!("{origin} is not UTF-8 text");
             return Err(Failure::input(problem).hint("save it as UTF-8, with the key alone"));
         }
+
         let is_assignment = key.starts_with("SVC_") && key.contains('=');
         if is_assignment || key.starts_with(['"', '\'']) {
             let problem = format!("{origin} has more than the key");
@@ -39,6 +40,7 @@ impl Key {
                 "{origin} contains an invalid key: it has white space or characters outside ASCII"
             )));
         }
+
         Ok(Self(key.to_owned()))
     }
 

@@ -33,6 +33,7 @@ pub fn run(setting: &str, command: &str, env: &Env) -> Result<Key, Failure> {
             .code("key_command_failed")
             .hint("run the command in a terminal to see why; it must print the key alone")
     };
+
     let mut command = Command::new(program);
     command
         .args(arguments)
@@ -56,6 +57,7 @@ pub fn run(setting: &str, command: &str, env: &Env) -> Result<Key, Failure> {
     if !status.success() {
         return Err(failed(format!("failed: {status}")));
     }
+
     Key::parse(&text, &format!("{setting}: the output of `{program}`"))
 }
 
@@ -77,6 +79,7 @@ fn wait(child: &mut Child) -> Option<Output> {
         }
         std::thread::sleep(POLL);
     }
+
     None
 }
 

@@ -65,6 +65,7 @@ mod tests {
                 proxies.except,
             )
         };
+
         let expected = |url: &str, except: &str| (Some(url.to_owned()), except.to_owned());
         assert_eq!(
             seen(&env, "https://a.test"),

@@ -185,6 +185,7 @@ impl Settings {
                 source: Source::Profile,
             }))
         };
+
         let mut values = Values::default();
         for setting in settings() {
             let profile = values.get("profile").map(|profile| profile.value);
@@ -204,6 +205,7 @@ impl Settings {
             };
             values.0.push((setting, given.or_else(default)));
         }
+
         let profile = values.with_default::<String>("profile")?;
         let sandbox = values.with_default("sandbox")?.value;
         let mut guard = values.fields::<Guard>()?;
@@ -300,6 +302,7 @@ impl Settings {
                 variables.join(", ")
             ));
         }
+
         let of_run = self
             .unknown_entries
             .iter()
@@ -348,6 +351,7 @@ impl Settings {
         let Some(given) = self.given_key(service)? else {
             return self.key_of_profile(service);
         };
+
         let GivenKey { text, file, source } = given;
         let text = match file {
             None => text,
@@ -410,10 +414,8 @@ impl Settings {
             (&self.env, Source::Environment as fn(&'static str) -> Source),
             (&self.env_file, Source::EnvFile),
         ] {
-            let (text, path) = (
-                not_empty(env, key, source)?,
-                not_empty(env, key_file, source)?,
-            );
+            let text = not_empty(env, key, source)?;
+            let path = not_empty(env, key_file, source)?;
             if text.is_some() && path.is_some() {
                 return Err(Failure::usage(format!("both {key} and {key_file} are set"))
                     .hint(format!("unset one of them: unset {key_file}")));
@@ -447,13 +449,16 @@ impl Settings {
         let Some(url) = self.url(service) else {
             return Ok(());
         };
+
         let credentials = self.credentials()?;
-        let (name, profiles) = (&self.profile.value, self.profiles()?);
+        let name = &self.profile.value;
+        let profiles = self.profiles()?;
         let in_profile = profiles.text(name, url_entry(service));
         let stored_for = credentials.key_url(name, service).or(in_profile);
         if stored_for.is_some_and(|stored| is_same_base_url(stored, &url.value)) {
             return Ok(());
         }
+
         let shown = without_password(&url.value);
         let belongs = match stored_for {
             Some(stored) => format!("belongs to {stored}"),
@@ -481,7 +486,8 @@ impl Settings {
 
     /// The base URL of a service in the profile, if it is another one than this.
     pub fn replaced_url(&self, service: Service, url: &str) -> Result<Option<String>, Failure> {
-        let (profiles, credentials) = (self.profiles()?, self.credentials()?);
+        let profiles = self.profiles()?;
+        let credentials = self.credentials()?;
         let stored = profiles.text(&self.profile.value, url_entry(service));
         let stored = stored.or_else(|| credentials.key_url(&self.profile.value, service));
         Ok(stored
@@ -660,6 +666,7 @@ mod tests {
             for (name, value) in extra {
                 file.push_str(&format!("{name}={value}\n"));
             }
+
             let env_path = self.0.path().join("vars");
             std::fs::write(&env_path, file).expect("written");
             Settings::resolve(
@@ -682,6 +689,7 @@ mod tests {
             let url = url.url(Service::Email).expect("a URL");
             (url.value.clone(), url.source.clone())
         };
+
         assert_eq!(
             seen(&flags, &[]),
             ("http://profile".into(), Source::Profile)
@@ -734,6 +742,7 @@ mod tests {
             color,
             ..GlobalFlags::default()
         };
+
         let none = Env::default();
         let no = Env::from([("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")]);
         assert_eq!(color_choice(&flags(None), [&no, &none]), ColorChoice::Never);

@@ -190,11 +190,13 @@ impl Setting {
             // Without the comment behind it.
             None => value.clone().decorated("", "").to_string(),
         };
+
         if self.kind == ValueKind::Dialect {
             let table = item.as_table_like().ok_or(" has the wrong type")?;
             let read = dialect::from_table(table).map_err(|problem| format!(": {problem}"))?;
             return Ok(dialect::to_json(&read));
         }
+
         let text = match item {
             Item::Value(Value::Array(list))
                 if matches!(self.kind, ValueKind::Recipients | ValueKind::Groups) =>
@@ -276,6 +278,7 @@ mod tests {
             let value = setting.parse_item(item).expect(setting.name);
             assert_eq!(setting.parse_item(&to_item(&value)), Ok(value));
         }
+
         assert!(
             settings()
                 .iter()
@@ -294,9 +297,11 @@ mod tests {
         ] {
             assert_eq!(sandbox.parse(text), Ok(Json::from(flag)), "{text}");
         }
+
         for text in ["1", "TRUE", "Yes", "on"] {
             assert_eq!(sandbox.parse(text), Ok(Json::from(true)), "{text}");
         }
+
         assert!(sandbox.parse("maybe").is_err());
     }
 }

@@ -42,6 +42,7 @@ fn server(text: &str, key: &str) -> Value {
     if let Ok(json) = serde_json::from_str::<Value>(text) {
         return json[key]["svc"].clone();
     }
+
     let document = text.parse::<toml_edit::DocumentMut>().expect("TOML");
     let server = &document[key]["svc"];
     let args = server["args"].as_array().expect("a list").iter();
@@ -89,6 +90,7 @@ fn the_own_command_of_a_client_is_named() {
             format!("{start}{this} mcp --profile 'a b'")
         );
     }
+
     let json = setup(&home, &["zed", "--json"], &[]).json();
     assert_eq!(json["command"], Value::Null);
 }
@@ -105,10 +107,13 @@ fn the_entry_names_the_profile_and_no_secret() {
         assert!(!format!("{run:?}").contains("secret"));
         server(&run.stdout, "servers")["args"].clone()
     };
+
     // The client has another environment.
     assert_eq!(args_of(&setup(&home, &["vscode"], &env)), json!(["mcp"]));
+
     let named = setup(&home, &["vscode", "--profile", "a b"], &env);
     assert_eq!(args_of(&named), json!(["mcp", "--profile", "a b"]));
+
     let unknown = home.run(&["agent", "setup", "vscode", "--profile", "c"]);
     assert_eq!(unknown.code, 2, "{unknown:?}");
 }
@@ -118,6 +123,7 @@ fn the_skill_is_short_and_described() {
     let home = Home::new();
     let skill = setup(&home, &["--skill"], &[]).stdout;
     assert!(skill.starts_with("---\nname: svc\ndescription: ") && skill.lines().count() <= 120);
+
     let description = skill
         .lines()
         .nth(2)
@@ -127,6 +133,7 @@ fn the_skill_is_short_and_described() {
         description.len() <= 1024 && !description.contains(": "),
         "{description}"
     );
+
     let as_json = setup(&home, &["--jq", ".skill"], &[]).stdout;
     assert_eq!(as_json.trim_end(), skill.trim_end());
 }

@@ -35,8 +35,10 @@ fn a_guard_in_an_environment_file_holds_or_the_line_is_refused() {
         let args = args.into_iter().chain(send.split(' ')).collect::<Vec<_>>();
         home.run_with_env(&args, &[("SVC_EMAIL_KEY", "mk_test_x")])
     };
+
     let bom = home.file("bom", "\u{feff}SVC_ALLOW_RECIPIENTS=@example.test\r\n");
     assert_eq!(send(&bom).error()["code"], "recipient_guard");
+
     for line in [
         "set SVC_ALLOW_RECIPIENTS=@example.test",
         "$env:SVC_ALLOW_RECIPIENTS=\"@example.test\"",
@@ -47,6 +49,7 @@ fn a_guard_in_an_environment_file_holds_or_the_line_is_refused() {
         let file = home.file("vars", format!("# a comment\n{line}\n"));
         assert_usage(&send(&file), "line 2");
     }
+
     assert_eq!(service.requests(), [""; 0]);
 }
 
@@ -63,6 +66,7 @@ fn several_processes_at_their_first_use_have_one_secret() {
     secrets.dedup();
     assert_eq!(secrets.len(), 1, "{secrets:?}");
     assert_eq!(home.run(&print).stdout, secrets[0]);
+
     // Nothing else is left of those that were slower.
     let files = std::fs::read_dir(home.path("data/svc")).expect("a directory");
     assert_eq!(files.count(), 1);
@@ -78,9 +82,11 @@ fn a_stored_path_is_found_from_every_directory() {
         set(&home, &["ca_bundle", "certs/ca.pem"]).json()["value"],
         absolute.as_str()
     );
+
     let command = set(&home, &["email_key_command", "bin/get-key 'a b'"]).json();
     let expected = format!("{} 'a b'", home.path("bin/get-key").display());
     assert_eq!(command["value"], expected.as_str());
+
     // A name is looked up in PATH.
     let command = set(&home, &["email_key_command", "pass show svc/live"]).json();
     assert_eq!(command["value"], "pass show svc/live");
@@ -90,6 +96,7 @@ fn a_stored_path_is_found_from_every_directory() {
 fn a_value_that_contradicts_another_setting_is_refused_when_it_is_set() {
     let home = Home::new();
     assert_eq!(set(&home, &["allow_recipients", "@example.test"]).code, 0);
+
     let before = config(&home);
     assert_usage(
         &set(&home, &["redirect_recipients", "me@elsewhere.test"]),
@@ -104,6 +111,7 @@ fn a_value_that_contradicts_another_setting_is_refused_when_it_is_set() {
         &set(&home, &["allow_recipients", "@elsewhere.test"]),
         "matches none of its rules",
     );
+
     let login = ["login", "--store-only", "--email-url", URL];
     assert_eq!(home.run_with_input(&login, "mk_test_stored").code, 0);
     assert_usage(
@@ -131,6 +139,7 @@ fn a_value_that_contradicts_another_setting_is_refused_when_it_is_set() {
         .code,
         0
     );
+
     let login = home.run_with_input(&[&login[..], &other].concat(), "mk_test_stored");
     assert_usage(&login, "config unset email_key_command");
     assert_usage(&set(&home, &["email_key_command", "pass 'x"]), "not closed");
@@ -166,6 +175,7 @@ fn login_with_store_only_sends_no_request() {
         "{run:?}"
     );
     assert_eq!(service.requests(), [""; 0]);
+
     home.run(&["audiences", "list", "--retries", "0"]);
     assert!(service.requests()[0].contains("Bearer mk_live_stored"));
 }
@@ -187,9 +197,11 @@ fn a_command_of_the_profile_prints_the_key() {
     let service = Service::always(200, "[]");
     let path = script(&home, "get-key", "echo \"mk_test_$1\"; echo topsecret >&2");
     assert_eq!(set(&home, &["email_url", &service.url()]).code, 0);
+
     // Without a shell: what would be two commands is one word.
     let command = format!("{path} 'a;echo'");
     assert_eq!(set(&home, &["email_key_command", &command]).code, 0);
+
     for args in [
         &["-vv", "audiences", "list"][..],
         &["--dry-run", "-vv", "audiences", "list"],
@@ -202,6 +214,7 @@ fn a_command_of_the_profile_prints_the_key() {
         assert!(!shown.contains("topsecret"), "{shown}");
         assert!(!shown.contains("test_a;"), "{args:?}: {shown}");
     }
+
     assert!(
         service.requests()[0].contains("Bearer mk_test_a;echo"),
         "{:?}",
@@ -215,16 +228,19 @@ fn a_command_of_the_profile_prints_the_key() {
             .lines()
             .count()
     };
+
     let before = runs();
     home.run(&["config", "show"]);
     home.run(&["--sandbox", "--dry-run", "audiences", "list"]);
     assert_eq!(runs(), before);
+
     home.run(&["emails", "get", "eml_1"]);
     assert_eq!(runs(), before + 1);
 
     // It is a key of the profile's base URL.
     let elsewhere = home.run_with_env(&["audiences", "list"], &[("SVC_EMAIL_URL", URL)]);
     assert_eq!(elsewhere.error()["code"], "key_for_another_url");
+
     let given = [("SVC_EMAIL_KEY", "mk_test_env")];
     assert_eq!(home.run_with_env(&["audiences", "list"], &given).code, 0);
     assert!(
@@ -241,6 +257,7 @@ fn a_command_of_the_profile_prints_the_key() {
 fn a_command_that_prints_no_key_is_named_and_shows_nothing() {
     let home = Home::new();
     assert_eq!(set(&home, &["email_url", URL]).code, 0);
+
     for (body, problem) in [
         (
             "echo topsecret >&2; echo topsecret; exit 3",
@@ -262,10 +279,12 @@ fn a_command_that_prints_no_key_is_named_and_shows_nothing() {
         );
         assert!(!format!("{run:?}").contains("topsecret"), "{run:?}");
     }
+
     assert_eq!(
         set(&home, &["email_key_command", "svc-no-such-program"]).code,
         0
     );
+
     let missing = home.run(&["audiences", "list"]).error();
     assert!(
         missing["message"]
@@ -277,6 +296,7 @@ fn a_command_that_prints_no_key_is_named_and_shows_nothing() {
     // What it has started ends with it.
     let path = script(&home, "get-key", "sleep 600 & echo $! > started; wait");
     assert_eq!(set(&home, &["email_key_command", &path]).code, 0);
+
     let started = Instant::now();
     let slow = home.run(&["audiences", "list"]).error();
     assert!(
@@ -284,6 +304,7 @@ fn a_command_that_prints_no_key_is_named_and_shows_nothing() {
         "{slow}"
     );
     assert!(started.elapsed().as_secs() < 60);
+
     let started = std::fs::read_to_string(home.path("started")).expect("a process id");
     let stat = format!("/proc/{}/stat", started.trim());
     wait_until("the end of what it has started", || {
@@ -297,11 +318,13 @@ fn the_sandbox_changes_nothing_of_a_live_profile() {
     let home = Home::new();
     let login = ["login", "--store-only", "--email-url", URL];
     assert_eq!(home.run_with_input(&login, "mk_live_stored").code, 0);
+
     let files = || {
         ["config", "credentials"].map(|name| {
             std::fs::read_to_string(home.path(&format!("config/svc/{name}.toml"))).expect("read")
         })
     };
+
     let before = files();
     for args in [
         &["logout"][..],
@@ -319,7 +342,8 @@ fn the_sandbox_changes_nothing_of_a_live_profile() {
 #[test]
 fn a_run_says_which_service_it_uses_beside_a_named_profile() {
     let home = Home::new();
-    let (prod, env) = (Service::always(200, "[]"), Service::always(200, "[]"));
+    let prod = Service::always(200, "[]");
+    let env = Service::always(200, "[]");
     let prod_url = prod.url();
     let login = [
         "login",
@@ -330,6 +354,7 @@ fn a_run_says_which_service_it_uses_beside_a_named_profile() {
         &prod_url,
     ];
     assert_eq!(home.run_with_input(&login, "mk_live_stored").code, 0);
+
     let url = env.url();
     let key = ("SVC_EMAIL_KEY", "mk_test_env");
     let list = ["--profile", "prod", "audiences", "list"];
@@ -347,8 +372,10 @@ fn a_run_says_which_service_it_uses_beside_a_named_profile() {
         }
         assert!(!run.stderr.contains("mk_test_env"), "{run:?}");
     }
+
     // Nothing to say: no variable, or no named profile.
     assert_eq!(home.run(&list).stderr, "");
+
     let plain = home.run_with_env(&["audiences", "list"], &[("SVC_EMAIL_URL", &*url), key]);
     assert_eq!(plain.stderr, "");
 }
@@ -357,6 +384,7 @@ fn a_run_says_which_service_it_uses_beside_a_named_profile() {
 #[test]
 fn a_send_beside_a_named_profile_asks_on_a_terminal() {
     use crate::pty::Terminal;
+
     let home = Home::new();
     let service = Service::always(202, r#"{"id":"eml_1","status":"queued"}"#);
     let login = [
@@ -368,6 +396,7 @@ fn a_send_beside_a_named_profile_asks_on_a_terminal() {
         URL,
     ];
     assert_eq!(home.run_with_input(&login, "mk_live_stored").code, 0);
+
     let url = service.url();
     let env = [
         ("SVC_EMAIL_URL", &*url),
@@ -464,6 +493,7 @@ mod not_utf8 {
             "{:?}",
             app.requests()
         );
+
         let list: Value = home.run(&["replay", "--list"]).json();
         assert_eq!(list[0]["id"], "rec_1");
     }

@@ -57,6 +57,7 @@ fn each_valid_row_gets_one_email_and_each_other_row_is_reported() {
             .contains("2 rows are invalid and left out: row 3, bob@example.test: --subject"),
         "{run:?}"
     );
+
     let job = run.json();
     let counts = [
         "total",
@@ -86,6 +87,7 @@ fn each_valid_row_gets_one_email_and_each_other_row_is_reported() {
         .collect::<Vec<_>>();
     subjects.sort_unstable();
     assert_eq!(subjects, [Some("Hi Ada & Co"), Some("Hi Fay")]);
+
     let ada = messages
         .iter()
         .find(|each| each["subject"] == "Hi Ada & Co")
@@ -133,6 +135,7 @@ fn each_valid_row_gets_one_email_and_each_other_row_is_reported() {
             .iter()
             .any(|row| row["message"] == "--subject: line 1: the row has no `first_name`")
     );
+
     for (status, expected) in [("accepted", &[2, 7][..]), ("invalid,duplicate", &[3, 5, 6])] {
         let some = ["bulk", "report", id, "--status", status, "-o", "ndjson"];
         let some = rows(&home.run(&some));
@@ -142,16 +145,19 @@ fn each_valid_row_gets_one_email_and_each_other_row_is_reported() {
                 .eq(expected.iter().map(|it| Some(*it)))
         );
     }
+
     assert_eq!(
         home.run(&["bulk", "report", id, "--status", "invalit"])
             .code,
         2
     );
+
     let table = home.run(&["bulk", "report", id, "-o", "table"]).stdout;
     assert!(
         table.starts_with("ROW ") && !table.contains(",accepted,"),
         "{table}"
     );
+
     let csv = home.run(&["bulk", "report", id]).stdout;
     assert!(
         csv.starts_with(
@@ -167,6 +173,7 @@ fn each_valid_row_gets_one_email_and_each_other_row_is_reported() {
         (0, Some(2)),
         "{again:?}"
     );
+
     // The rows are those of the start, whatever happens to the file.
     home.file("people.csv", format!("{PEOPLE}gus@example.test,Gus,t7,\n"));
     let again = home.run(&["--sandbox", "bulk", "resume", id]);
@@ -175,6 +182,7 @@ fn each_valid_row_gets_one_email_and_each_other_row_is_reported() {
         (0, Some(2)),
         "{again:?}"
     );
+
     let elsewhere = home.run_with_env(
         &["bulk", "resume", id],
         &[
@@ -221,6 +229,7 @@ fn input_that_lies_sends_nothing_and_leaves_nothing_behind() {
         assert!(run.stderr.contains(why), "{why}: {run:?}");
         assert_eq!(jobs(&home), Vec::<String>::new());
     }
+
     // Without a terminal and without --yes, nothing is sent either.
     home.file("people.csv", PEOPLE);
     let run = home.run_with_env(&SEND[1..], &env);
@@ -248,6 +257,7 @@ fn a_response_that_is_lost_makes_rows_unknown_until_the_operator_decides() {
         (9, Some(2)),
         "{run:?}"
     );
+
     let id = run.json()["job"].as_str().expect("an id").to_owned();
     let report = rows(&home.run(&["bulk", "report", &id, "-o", "ndjson"]));
     let unknown = report.iter().filter(|row| row["status"] == "unknown");
@@ -266,6 +276,7 @@ fn a_response_that_is_lost_makes_rows_unknown_until_the_operator_decides() {
 
     let held = home.run_with_env(&["bulk", "resume", &id], &env);
     assert_eq!((held.code, service.requests().len()), (9, 2), "{held:?}");
+
     let sent = home.run_with_env(&["bulk", "resume", &id, "--unknown", "resend"], &env);
     assert_eq!(
         (sent.code, sent.json()["accepted"].as_u64()),
@@ -273,6 +284,7 @@ fn a_response_that_is_lost_makes_rows_unknown_until_the_operator_decides() {
         "{sent:?}"
     );
     assert_eq!(service.requests().len(), 3);
+
     // That the first request may have been accepted is not forgotten.
     let report = rows(&home.run(&["bulk", "report", &id, "-o", "ndjson"]));
     let twice = |row: &&Value| row["message"].to_string().contains("perhaps sent twice");
@@ -304,6 +316,7 @@ fn timeout_is_the_deadline_of_each_request() {
         (9, Some(2)),
         "{run:?}"
     );
+
     drop(held.join().expect("the server got the request"));
 }
 
@@ -333,13 +346,16 @@ fn wait_follows_delivery_until_every_status_is_final() {
         (10, Some(2)),
         "{run:?}"
     );
+
     let error = run.error();
     assert_eq!(error["code"], "bulk_not_delivered");
+
     let message = error["message"].as_str().expect("a message");
     assert!(
         message.contains("1 of 2 accepted emails were not delivered: 1 bounced"),
         "{message}"
     );
+
     let id = run.json()["job"].as_str().expect("an id").to_owned();
     let statuses = |run: &Run| {
         rows(run)
@@ -347,6 +363,7 @@ fn wait_follows_delivery_until_every_status_is_final() {
             .map(|row| row["status"].clone())
             .collect::<Vec<_>>()
     };
+
     let report = home.run(&["bulk", "report", &id, "-o", "ndjson"]);
     assert_eq!(statuses(&report), ["delivered", "bounced"]);
 
@@ -355,6 +372,7 @@ fn wait_follows_delivery_until_every_status_is_final() {
         (again.code, again.error()["code"].as_str()),
         (10, Some("bulk_not_delivered"))
     );
+
     let report = home.run(&["bulk", "report", &id, "-o", "ndjson"]);
     assert_eq!(statuses(&report), ["delivered", "bounced"]);
 }
@@ -410,17 +428,20 @@ fn a_job_on_a_terminal_can_be_stopped_and_continued() {
     );
 
     let list = home.run(&["bulk", "list"]).json();
-    let (job, id) = (&list[0], list[0]["job"].as_str().expect("an id"));
+    let job = &list[0];
+    let id = list[0]["job"].as_str().expect("an id");
     assert_eq!(
         (job["state"].as_str(), job["unknown"].as_u64()),
         (Some("incomplete"), Some(0))
     );
+
     let done = home.run(&["--sandbox", "bulk", "resume", id]);
     assert_eq!(
         (done.code, done.json()["accepted"].as_u64()),
         (0, Some(5)),
         "{done:?}"
     );
+
     let report = home.run(&["bulk", "report", id]).stdout;
     for n in 1..=5 {
         assert_eq!(
@@ -442,9 +463,12 @@ fn jobs_are_listed_newest_first() {
         assert_eq!(run.code, 0, "{run:?}");
         run.json()["job"].as_str().expect("an id").to_owned()
     };
-    let (first, second) = (send(), send());
+
+    let first = send();
+    let second = send();
     let list = home.run(&["bulk", "list"]);
     assert_eq!(list.code, 0, "{list:?}");
+
     let list = list.json();
     let ids = list
         .as_array()
@@ -528,6 +552,7 @@ fn columns_that_share_a_placeholder_are_refused_if_it_is_used() {
         ];
         home.run_with_env(&[&send[..], args].concat(), &env)
     };
+
     for file in ["people.csv", "people.ndjson"] {
         for args in [
             ["--text", "{{ first_name }}"],
@@ -577,12 +602,14 @@ fn a_row_of_ndjson_that_may_opt_out_is_left_out() {
             .contains("row 1, a@b.test: the row does not say whether"),
         "{run:?}"
     );
+
     let job = run.json();
     assert_eq!(
         (&job["left_out"], &job["left_out_invalid"]),
         (&json!(2), &json!(1)),
         "{run:?}"
     );
+
     let messages = home.sandbox_json(&["sandbox", "messages", "list"]);
     let to = messages["data"]
         .as_array()
@@ -610,6 +637,7 @@ fn a_contact_gets_the_email_at_its_own_address() {
     ];
     let import = home.run(&import);
     assert_eq!(import.code, 0, "{import:?}");
+
     let args = [
         "--sandbox",
         "bulk",
@@ -628,6 +656,7 @@ fn a_contact_gets_the_email_at_its_own_address() {
     ];
     let run = home.run(&[&args[..], &rest].concat());
     assert_eq!(run.code, 0, "{run:?}");
+
     let id = run.json()["job"].as_str().expect("an id").to_owned();
     let report = rows(&home.run(&["bulk", "report", &id, "-o", "ndjson"]));
     assert_eq!(
@@ -674,6 +703,7 @@ fn a_job_goes_on_with_another_key_only_after_a_question() {
     let send = [&SEND[1..], &["--yes"]].concat();
     let run = run_at(&home, &service, "mk_test_one", &send);
     assert_eq!(run.code, 6, "{run:?}");
+
     let list = home.run(&["bulk", "list"]).json();
     let id = list[0]["job"].as_str().expect("an id");
     let resume = ["bulk", "resume", id];
@@ -685,8 +715,10 @@ fn a_job_goes_on_with_another_key_only_after_a_question() {
             .contains("not the key that the job was started with"),
         "{other:?}"
     );
+
     let ledger = std::fs::read(home.path(".local/state/svc/bulk.db")).expect("read");
     assert!(!String::from_utf8_lossy(&ledger).contains("mk_test"));
+
     let same = run_at(
         &home,
         &service,
@@ -707,6 +739,7 @@ fn an_opt_out_between_send_and_resume_is_honored() {
         let body = json!({"data": contacts, "page": 1, "total": 2}).to_string();
         crate::support::http_response(200, "", &body)
     };
+
     let before = page(json!([
         contact("a@b.test", true),
         contact("c@d.test", true)
@@ -737,6 +770,7 @@ fn an_opt_out_between_send_and_resume_is_honored() {
         &[&send[..], &["--text", "t", "--yes"]].concat(),
     );
     assert_eq!(run.code, 6, "{run:?}");
+
     let list = home.run(&["bulk", "list"]).json();
     let job = list[0]["job"].as_str().expect("an id");
     let resumed = run_at(&home, &service, "k", &["bulk", "resume", job]);
@@ -745,11 +779,13 @@ fn an_opt_out_between_send_and_resume_is_honored() {
         (0, Some(1)),
         "{resumed:?}"
     );
+
     let last = service.requests().pop().expect("a request");
     assert!(
         last.contains("a@b.test") && !last.to_lowercase().contains("c@d.test"),
         "{last}"
     );
+
     let report = rows(&home.run(&["bulk", "report", job, "-o", "ndjson"]));
     assert!(
         report
@@ -764,14 +800,17 @@ fn a_dry_run_of_resume_shows_unknown_rows_only_if_they_are_resent() {
     let (home, service) = with_service(&[String::new()]);
     let run = run_at(&home, &service, "k", &[&SEND[1..], &["--yes"]].concat());
     assert_eq!(run.code, 9, "{run:?}");
+
     let list = home.run(&["bulk", "list"]).json();
     let id = list[0]["job"].as_str().expect("an id");
     let resume = ["bulk", "resume", id, "--dry-run"];
     let held = run_at(&home, &service, "k", &resume);
     assert_eq!((held.code, held.stdout.as_str()), (0, ""), "{held:?}");
     assert!(held.stderr.contains("nothing is left to send"), "{held:?}");
+
     let said = "the outcome of 2 is unknown; to send them again: ";
     assert!(held.stderr.contains(said), "{held:?}");
+
     let again = run_at(
         &home,
         &service,
@@ -785,6 +824,7 @@ fn a_dry_run_of_resume_shows_unknown_rows_only_if_they_are_resent() {
         .iter()
         .map(|email| &email["to"][0]);
     assert!(first.eq(["ada@example.test"]), "{again:?}");
+
     let counts = ["emails", "accepted", "refused", "invalid", "unknown"];
     assert_eq!(
         counts.map(|count| shown[count].as_u64()),
@@ -817,6 +857,7 @@ fn a_report_of_a_running_job_says_what_is_in_flight() {
     let list = home.run(&["bulk", "list"]).json();
     let id = list[0]["job"].as_str().expect("an id");
     assert_eq!(list[0]["state"], "running");
+
     let statuses = |report: &[Value]| {
         report
             .iter()
@@ -824,8 +865,10 @@ fn a_report_of_a_running_job_says_what_is_in_flight() {
             .map(|row| row["status"].clone())
             .collect::<Vec<_>>()
     };
+
     let report = rows(&home.run(&["bulk", "report", id, "-o", "ndjson"]));
     assert_eq!(statuses(&report), ["in_flight", "in_flight"]);
+
     child.kill().expect("killed");
     child.wait().expect("ended");
     drop(stream);
@@ -835,6 +878,7 @@ fn a_report_of_a_running_job_says_what_is_in_flight() {
         &[("SVC_EMAIL_URL", &url), ("SVC_EMAIL_KEY", "k")],
     );
     assert_eq!(resume.code, 9, "{resume:?}");
+
     let report = rows(&home.run(&["bulk", "report", id, "-o", "ndjson"]));
     assert_eq!(statuses(&report), ["unknown", "unknown"]);
 }
@@ -899,6 +943,7 @@ fn a_job_whose_sender_is_refused_stops_and_goes_on_later() {
         (&refused.error()["code"], jobs(&home).len()),
         (&json!("domain_not_verified"), 0)
     );
+
     // A sender that is in the rows is known only later.
     let send = [
         "--sandbox",
@@ -914,6 +959,7 @@ fn a_job_whose_sender_is_refused_stops_and_goes_on_later() {
         (6, &json!(3)),
         "{stopped:?}"
     );
+
     let error = stopped.error();
     assert_eq!(error["code"], "domain_not_verified", "{error}");
     assert!(
@@ -922,6 +968,7 @@ fn a_job_whose_sender_is_refused_stops_and_goes_on_later() {
             .is_some_and(|hint| hint.contains("bulk resume")),
         "{error}"
     );
+
     let job = stopped.json()["job"].as_str().expect("an id").to_owned();
     for command in [
         &["domains", "create", "shop.test"][..],
@@ -931,6 +978,7 @@ fn a_job_whose_sender_is_refused_stops_and_goes_on_later() {
         let run = home.run(&[&["--sandbox"], command].concat());
         assert_eq!(run.code, 0, "{run:?}");
     }
+
     let resumed = home.run(&["--sandbox", "bulk", "resume", &job, "--yes"]);
     assert_eq!(
         (resumed.code, &resumed.json()["accepted"]),
@@ -975,18 +1023,22 @@ fn the_same_email_is_sent_to_nobody_twice() {
             "{hint}"
         );
     }
+
     assert_eq!(jobs(&home), [first.as_str()]);
 
     // Also when the rows of the job are gone.
     assert_eq!(home.run(&["bulk", "remove", &first, "--yes"]).code, 0);
+
     let run = home.run(&[&SEND[..], &["--yes"]].concat());
     assert_eq!(run.error()["code"], "sent_again", "{run:?}");
+
     let list = home.run(&["bulk", "list", "--all"]);
     assert!(
         list.stderr
             .contains("10 people got \"Hi {{ first_name }}\""),
         "{list:?}"
     );
+
     let rest = home.run(&[&SEND[..], &["--yes", "--limit", "15"]].concat());
     assert_eq!(rest.json()["accepted"], 5, "{rest:?}");
 
@@ -996,6 +1048,7 @@ fn the_same_email_is_sent_to_nobody_twice() {
         (0, &json!(15)),
         "{again:?}"
     );
+
     let forgotten = home.run(&["bulk", "forget", "--yes"]);
     assert_eq!(forgotten.json()["forgotten"], 10, "{forgotten:?}");
 }
@@ -1010,11 +1063,13 @@ fn another_email_to_half_of_the_people_needs_the_word_of_the_sender() {
     let refused = home.run(&[&other[..], &["--yes"]].concat());
     let error = refused.error();
     assert_eq!(error["code"], "sent_again", "{refused:?}");
+
     let message = error["message"].to_string();
     assert!(
         message.contains("all 20 recipients already got the email"),
         "{message}"
     );
+
     for (rows, more) in [(0..20, &["--again"][..]), (0..2, &[]), (15..60, &[])] {
         home.file("people.csv", people(rows));
         let run = home.run(&[&other[..], &["--dry-run"], more].concat());
@@ -1029,6 +1084,7 @@ fn a_half_sent_email_is_resumed_and_never_sent_again() {
     home.file("people.csv", people(0..4));
     let send = [&SEND[1..], &["--yes"]].concat();
     assert_eq!(run_at(&home, &service, "k", &send).code, 6);
+
     let id = jobs(&home).remove(0);
     for more in [&[][..], &["--again"], &["--limit", "1", "--again"]] {
         let refused = run_at(&home, &service, "k", &[&send[..], more].concat());
@@ -1057,13 +1113,16 @@ fn a_job_is_paused_resumed_and_cancelled_from_elsewhere() {
         (0, &json!("paused")),
         "{paused:?}"
     );
+
     let errors = child.stderr.as_mut().expect("piped");
     crate::pty::read_until(errors, &mut Vec::new(), 0, "paused; go on: ");
 
     let cancelled = home.run(&["bulk", "cancel", &id]);
     assert_eq!(cancelled.json()["state"], "cancelled", "{cancelled:?}");
+
     let run = Run::wait(child);
     assert_eq!(run.error()["code"], "job_is_cancelled", "{run:?}");
+
     let resumed = home.run(&["--sandbox", "bulk", "resume", &id]);
     assert_eq!(resumed.error()["code"], "job_is_cancelled", "{resumed:?}");
     assert_eq!(home.run(&["bulk", "remove", &id, "--yes"]).code, 0);
@@ -1099,6 +1158,7 @@ fn a_list_to_suppress_without_addresses_is_refused() {
             "{content}: {run:?}"
         );
     }
+
     assert!(jobs(&home).is_empty());
 }
 
@@ -1117,8 +1177,10 @@ fn a_cancellation_tells_what_may_still_be_delivered() {
         "after",
     ];
     assert_eq!(home.run(&fault).code, 0);
+
     let sent = home.run(&[&SEND[..], &["--yes", "--at", "+1d"]].concat());
     assert_eq!(sent.code, 9, "{sent:?}");
+
     let id = sent.json()["job"].as_str().expect("an id").to_owned();
     let cancelled = home.run(&["--sandbox", "bulk", "cancel", &id]);
     assert_eq!(cancelled.code, 9, "{cancelled:?}");
@@ -1128,6 +1190,7 @@ fn a_cancellation_tells_what_may_still_be_delivered() {
             .contains("3 emails whose outcome is unknown"),
         "{cancelled:?}"
     );
+
     let resend = home.run(&["bulk", "settle", &id, "--resend", "p0@example.test"]);
     assert_eq!(resend.code, 6, "{resend:?}");
 }
@@ -1148,6 +1211,7 @@ fn with_a_limit_the_same_command_goes_on_with_the_rest() {
             "{run:?}"
         );
     }
+
     let run = home.run(&send);
     assert_eq!(run.code, 2, "{run:?}");
     assert!(
@@ -1155,6 +1219,7 @@ fn with_a_limit_the_same_command_goes_on_with_the_rest() {
             .contains("no row can be sent: 5 sent before left out"),
         "{run:?}"
     );
+
     let messages = home.sandbox_json(&["sandbox", "messages", "list"]);
     assert_eq!(
         messages["data"]
@@ -1171,6 +1236,7 @@ fn unknown_rows_are_settled_one_by_one_or_by_file() {
     home.file("people.csv", people(0..4));
     let run = run_at(&home, &service, "k", &[&SEND[1..], &["--yes"]].concat());
     assert_eq!(run.code, 9, "{run:?}");
+
     let id = run.json()["job"].as_str().expect("an id").to_owned();
     let file = home.file("arrived.txt", "p0@example.test\nP1@example.test\n");
     let settle = home.run(&["bulk", "settle", &id, "--sent", &file, "--sent", "4"]);
@@ -1179,6 +1245,7 @@ fn unknown_rows_are_settled_one_by_one_or_by_file() {
         (0, &json!(3)),
         "{settle:?}"
     );
+
     let settle = home.run(&["bulk", "settle", &id, "--resend", "p3@example.test"]);
     assert_eq!(
         (settle.code, &settle.json()["state"]),
@@ -1186,9 +1253,11 @@ fn unknown_rows_are_settled_one_by_one_or_by_file() {
         "{settle:?}"
     );
     assert_eq!(settle.json()["not_sent"], 1);
+
     let report = home.run(&["bulk", "report", &id, "--status", "not_sent"]);
     let why = "an earlier request has no known outcome";
     assert!(report.stdout.contains(why), "{report:?}");
+
     let empty = home.file("empty.txt", "");
     let agreed = [
         "bulk",
@@ -1205,22 +1274,26 @@ fn unknown_rows_are_settled_one_by_one_or_by_file() {
         (0, &json!(3)),
         "{agreed:?}"
     );
+
     let wrong = home.run(&["bulk", "settle", &id, "--resend", "p0@example.test"]);
     assert!(
         wrong.code == 2 && wrong.stderr.contains("no unknown row is"),
         "{wrong:?}"
     );
+
     let resumed = run_at(&home, &service, "k", &["bulk", "resume", &id]);
     assert_eq!(
         (resumed.code, &resumed.json()["accepted"]),
         (0, &json!(4)),
         "{resumed:?}"
     );
+
     let last = service.requests().pop().expect("a request");
     assert!(
         last.contains("p3@example.test") && !last.contains("p0@"),
         "{last}"
     );
+
     let report = home.run(&["bulk", "report", &id]).stdout;
     assert_eq!(report.matches(",accepted,").count(), 4, "{report}");
     assert_eq!(report.matches("settled by hand").count(), 3, "{report}");
@@ -1240,12 +1313,14 @@ fn emails_that_are_scheduled_are_cancelled_with_their_job() {
             .stdout
             .contains("scheduled for 2")
     );
+
     let twice = home.run(&[&SEND[..], &["--yes"]].concat());
     let message = twice.error()["message"].to_string();
     assert!(
         twice.code == 2 && message.contains("will get this email, 2"),
         "{twice:?}"
     );
+
     let elsewhere = [
         ("SVC_EMAIL_URL", "http://127.0.0.1:9"),
         ("SVC_EMAIL_KEY", "k"),
@@ -1257,15 +1332,18 @@ fn emails_that_are_scheduled_are_cancelled_with_their_job() {
         "{elsewhere:?}"
     );
     assert!(home.sandbox_json(&["emails", "get", email])["scheduledAt"].is_string());
+
     let cancelled = home.run(&["--sandbox", "bulk", "cancel", &job]);
     assert_eq!(cancelled.code, 0, "{cancelled:?}");
     assert_eq!(cancelled.json()["state"], "cancelled", "{cancelled:?}");
+
     for run in [cancelled, home.run(&["--sandbox", "bulk", "cancel", &job])] {
         assert!(
             run.stderr.contains("3 of 3 scheduled emails are cancelled"),
             "{run:?}"
         );
     }
+
     let report = rows(&home.run(&["bulk", "report", &job, "-o", "ndjson"]));
     assert!(
         report.iter().all(|row| row["status"] == "cancelled"),
@@ -1275,6 +1353,7 @@ fn emails_that_are_scheduled_are_cancelled_with_their_job() {
         home.sandbox_json(&["emails", "get", email])["status"],
         "cancelled"
     );
+
     let ids = report[1..]
         .iter()
         .map(|row| row["id"].as_str().expect("an id"));
@@ -1296,6 +1375,7 @@ fn emails_that_are_scheduled_are_cancelled_with_their_job() {
         "{late:?}"
     );
     assert_eq!(late.json()["state"], "complete", "{late:?}");
+
     let past = home.run(&[&SEND[..], &["--yes", "--again", "--at", "1d ago"]].concat());
     assert!(
         past.code == 2 && past.stderr.contains("is in the past"),
@@ -1322,11 +1402,13 @@ fn scheduled_emails_whose_cancellation_fails_are_counted() {
     let cancel = ["--sandbox", "--retries", "0", "bulk", "cancel", &job];
     let failed = home.run(&cancel);
     assert_eq!(failed.code, 8, "{failed:?}");
+
     let message = failed.error()["message"].to_string();
     assert!(
         message.contains("2 of 3 scheduled emails are cancelled: "),
         "{message}"
     );
+
     let faults = home.sandbox_json(&["sandbox", "faults", "list"]);
     home.sandbox_json(&[
         "sandbox",
@@ -1364,8 +1446,10 @@ fn a_problem_of_all_rows_is_told_once() {
         "{run:?}"
     );
     assert_eq!(error["message"], "no row can be sent: 3 invalid left out");
+
     let columns = "no column is named `Firstname`; its columns are `First Name`, `email`";
     assert_eq!(error["hint"], columns);
+
     // If others can be sent, it is one of those rows.
     home.file("people.csv", "email\na@b.test\nbad\nc@d.test\nworse\n");
     let text = [
@@ -1381,6 +1465,7 @@ fn a_problem_of_all_rows_is_told_once() {
     assert_eq!((run.code, &run.json()["emails"]), (0, &json!(2)), "{run:?}");
     // One email is shown, and everyone who gets none.
     assert_eq!(run.json()["body"].as_array().map(Vec::len), Some(1));
+
     for left_out in ["left out: row 3, bad: ", "left out: row 5, worse: "] {
         assert!(run.stderr.contains(left_out), "{run:?}");
     }
@@ -1452,6 +1537,7 @@ fn mistakes_are_named_with_the_next_step() {
     let send = [&send[..], &["--subject", "s", "--text", "t", "--yes"]].concat();
     let column = home.run(&[&send[..], &["--column", "e-mail"]].concat());
     assert_eq!(column.code, 2, "{column:?}");
+
     home.file("other.csv", "who,name\na@example.test,Ada\n");
     let mut other = send.clone();
     other[3] = "other.csv";
@@ -1466,6 +1552,7 @@ fn mistakes_are_named_with_the_next_step() {
         column.stderr.contains("did you mean `E-Mail`?"),
         "{column:?}"
     );
+
     let mut other = send.clone();
     other[3] = "nobody.csv";
     let missing = home.run(&other);
@@ -1474,6 +1561,7 @@ fn mistakes_are_named_with_the_next_step() {
         missing.stderr.contains("nobody.csv: No such file"),
         "{missing:?}"
     );
+
     let file = home.file("a file", "");
     let homeless = home.run_with_env(&send, &[("XDG_STATE_HOME", &file)]);
     let error = homeless.error();
@@ -1482,6 +1570,7 @@ fn mistakes_are_named_with_the_next_step() {
         (1, &json!("no_state_directory")),
         "{error}"
     );
+
     let message = error["message"].as_str().expect("a message");
     assert!(
         message.starts_with("cannot keep a record of jobs in "),
@@ -1530,6 +1619,7 @@ fn a_column_named_like_a_field_of_an_email_is_not_passed_over_in_silence() {
             .contains("warning: the column `cc` is not used"),
         "{unused:?}"
     );
+
     let used = run("{{ cc|default('') }} {{ row.send_at|default('') }}");
     assert_eq!(
         (used.code, used.stderr.contains("is not used")),
@@ -1561,6 +1651,7 @@ fn two_signals_within_a_second_are_one() {
             .status();
         assert!(killed.expect("kill runs").success());
     }
+
     let accepted = accepted(&["eml_1", "eml_2"]);
     std::io::Write::write_all(&mut stream, accepted.as_bytes()).expect("sent");
     let run = Run::wait(child);
@@ -1579,6 +1670,7 @@ fn emails_whose_time_is_over_are_sent_only_after_a_question() {
     let send = [&SEND[1..], &["--yes", "--at", "+2s"]].concat();
     let run = run_at(&home, &service, "k", &send);
     assert_eq!(run.code, 6, "{run:?}");
+
     let id = run.json()["job"].as_str().expect("an id").to_owned();
     for command in ["resume", "work"] {
         let refused = crate::support::wait_until("the time of the job is over", || {
@@ -1587,6 +1679,7 @@ fn emails_whose_time_is_over_are_sent_only_after_a_question() {
         });
         assert_eq!(refused.error()["code"], "job_is_overdue", "{refused:?}");
     }
+
     let requests = service.requests().len();
     let listed = run_at(&home, &service, "k", &["bulk", "resume", &id, "--yes"]);
     assert_eq!(listed.error()["code"], "job_is_overdue", "{listed:?}");
@@ -1604,8 +1697,10 @@ fn a_report_says_what_is_not_checked_yet_and_asks_the_service_on_request() {
     home.sandbox_json(&["sandbox", "settle"]);
     let report = home.run(&["bulk", "report", &job, "--status", "bounced"]);
     assert_eq!(report.stdout.lines().count(), 1, "{report:?}");
+
     let unchecked = "whether 2 accepted emails were delivered is not checked yet: ";
     assert!(report.stderr.contains(unchecked), "{report:?}");
+
     let refresh = ["--refresh", "--status", "bounced", "--jq", ".[].address"];
     let report = home.run(&[&["--sandbox", "bulk", "report", &job][..], &refresh].concat());
     assert_eq!(
@@ -1613,6 +1708,7 @@ fn a_report_says_what_is_not_checked_yet_and_asks_the_service_on_request() {
         (0, "bounced@example.test\n"),
         "{report:?}"
     );
+
     let report = home.run(&["bulk", "report", &job, "--status", "bounced"]);
     assert!(
         report.stdout.contains(",bounced@example.test,bounced,") && report.stderr.is_empty(),
@@ -1641,6 +1737,7 @@ fn an_audience_of_which_not_all_is_known_gets_nothing() {
         contact["subscribed"] = json!(true);
         contact
     };
+
     for (list, said) in [
         // The service does not say who wants emails.
         (json!([subscribed(1), contact(2)]), "`opt-out`"),
@@ -1669,6 +1766,7 @@ fn an_audience_of_which_not_all_is_known_gets_nothing() {
 #[test]
 fn a_file_need_not_have_a_name_in_utf_8() {
     use std::os::unix::ffi::OsStrExt as _;
+
     let home = Home::new();
     let name = std::ffi::OsStr::from_bytes(b"Empf\xe4nger.csv");
     let path = std::path::Path::new(&home.file("people.csv", people(0..2))).with_file_name(name);

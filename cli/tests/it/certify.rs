@@ -93,6 +93,7 @@ fn a_receiver_that_stops_is_reported_as_such() {
     use std::os::fd::OwnedFd;
 
     use crate::support::{accept, listen, read_request};
+
     let home = home();
     let examine = |requests: usize| {
         let (listener, url) = listen();
@@ -128,8 +129,10 @@ fn a_receiver_that_stops_is_reported_as_such() {
         drop(receiver.join().expect("no panic"));
         run
     };
+
     let run = examine(8);
-    let (report, error) = (run.json(), run.error());
+    let report = run.json();
+    let error = run.error();
     assert_eq!(
         (run.code, &error["code"]),
         (10, &"receiver_failed".into()),
@@ -139,6 +142,7 @@ fn a_receiver_that_stops_is_reported_as_such() {
         with_result(&report, &["failed"]),
         ["unknown-event", "changed-body", "old-delivery"]
     );
+
     let received = report["checks"][1]["received"].as_str().expect("a text");
     assert!(
         received.starts_with("cannot connect to the application"),
@@ -184,11 +188,13 @@ fn the_examination_has_a_deadline() {
         (10, &"receiver_failed".into()),
         "{run:?}"
     );
+
     let report = run.json();
     assert_eq!(
         (&report["passed"], &report["failures"]),
         (&false.into(), &1.into())
     );
+
     let received = "not finished within 0.3 s; --timeout allows more";
     assert_eq!(report["checks"][0]["received"], received);
     // No check has failed that was not sent.
@@ -208,6 +214,7 @@ fn checks_are_selected_by_name() {
         with_result(&report, &["passed"]),
         ["good-delivery", "missing-signature"]
     );
+
     // This check is for the extraction service.
     let none = certify(&receiver, "email", &["--only", "body-not-utf8"]);
     assert_eq!(
@@ -215,6 +222,7 @@ fn checks_are_selected_by_name() {
         (2, Some("usage")),
         "{none:?}"
     );
+
     let unknown = certify(&receiver, "email", &["--only", "good"]);
     assert_eq!(unknown.code, 2, "{unknown:?}");
 }
@@ -224,11 +232,13 @@ fn a_dry_run_lists_the_requests_and_sends_nothing() {
     let receiver = Receiver::start("extraction", "");
     let run = certify(&receiver, "extraction", &["--dry-run"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+
     let requests = run.json();
     let sent = |check: &str| {
         let requests = requests.as_array().expect("a list").iter();
         requests.filter(|request| request["check"] == check).count()
     };
+
     assert_eq!((sent("good-delivery"), sent("doubled-header")), (2, 3));
     assert_eq!(receiver.arrived(), []);
 }
@@ -245,12 +255,14 @@ fn a_failed_check_can_be_repeated() {
         !format!("{run:?}").contains(&SECRET[..10]),
         "a secret is shown: {run:?}"
     );
+
     let check = run.json()["checks"][0].clone();
     let url = &receiver.url;
     let line = format!(
         "svc certify {url} --service extraction --secret-file secret.txt --only body-not-utf8"
     );
     assert_eq!(check["reproduce"], line);
+
     let authority = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("made");
     let bundle = home.file("authorities.pem", authority.cert.pem());
     let trusting = [
@@ -265,11 +277,13 @@ fn a_failed_check_can_be_repeated() {
             .expect("a line")
             .contains(&format!(" --ca-bundle {bundle} --only "))
     );
+
     let again = line.split(' ').skip(1).collect::<Vec<_>>();
     assert_eq!(
         with_result(&home.run(&again).json(), &["failed"]),
         ["body-not-utf8"]
     );
+
     let file = check["body_file"].as_str().expect("a file");
     let body = std::fs::read(file).expect("the body");
     assert!(
@@ -278,6 +292,7 @@ fn a_failed_check_can_be_repeated() {
             .iter()
             .any(|arrived| arrived.body == body)
     );
+
     let passed = &run.json()["checks"][1];
     assert_eq!(
         (&passed["reproduce"], &passed["body_file"]),
@@ -293,6 +308,7 @@ fn a_failed_check_can_be_repeated() {
 #[test]
 fn another_machine_needs_a_confirmation() {
     use crate::pty::Terminal;
+
     let receiver = Receiver::start("email", "");
     // Leads to this machine, but is not a loopback address.
     let url = receiver.url.replace("127.0.0.1", "0.0.0.0");
@@ -301,18 +317,22 @@ fn another_machine_needs_a_confirmation() {
     let piped = home.run(&args);
     assert_eq!((piped.code, piped.stdout.as_str()), (2, ""), "{piped:?}");
     assert_eq!(receiver.arrived(), []);
+
     let answer = |typed: &str| {
         let mut terminal = Terminal::start(&home, &args, &[("NO_COLOR", "1")], 100);
         terminal.until(&format!("Send test deliveries to {url}? [y/N] "));
         terminal.write(typed);
         terminal.end()
     };
+
     let declined = answer("n\n");
     assert_eq!(declined.code, 2, "{:?}", declined.text);
     assert_eq!(receiver.arrived(), []);
+
     let confirmed = answer("y\n");
     assert_eq!(confirmed.code, 0, "{:?}", confirmed.text);
     assert_eq!(receiver.arrived().len(), 8, "one for each event");
+
     let yes = home.run(&[&args[..], &["--yes"]].concat());
     assert_eq!(yes.code, 0, "{yes:?}");
 }
@@ -330,13 +350,16 @@ fn the_results_are_written_as_junit_xml() {
             std::fs::read_to_string(home.path("junit.xml")).expect("written"),
         )
     };
+
     let (code, xml) = junit(&receiver.url);
     let start = r#"<?xml version="1.0" encoding="UTF-8"?>
 <testsuite name="svc certify" tests="2" failures="0" errors="0" skipped="0">
 "#;
     assert!(code == 0 && xml.starts_with(start), "{code}: {xml}");
+
     let advice = "name=\"old-delivery\">\n    <system-out>204\n";
     assert!(xml.contains(advice), "{xml}");
+
     // What the receiver has written is text.
     let other = http_response(308, "location: /<a>&\"b\"\r\n", "");
     let (code, xml) = junit(&Service::with_responses(&[other]).url());

@@ -59,6 +59,7 @@ fn completes_jobs_of_this_machine_and_senders_of_own_domains() {
         );
         assert_eq!(found, [job.as_str().expect("an id")], "{command}");
     }
+
     for command in [&["emails", "send"][..], &["bulk", "send", "people.csv"]] {
         let words = [&["--sandbox"], command, &["--from", "me@sh"]].concat();
         assert_eq!(values(&home, &words, &[]), ["me@shop.test"]);
@@ -101,6 +102,7 @@ fn completes_ids_and_names_from_the_sandbox() {
         let about = found.into_iter().find(|(value, _)| value == id);
         about.unwrap_or_else(|| panic!("{words:?} has no {id}")).1
     };
+
     assert_eq!(
         one(&["audiences", "get", ""], &audience),
         "News & \\u{1b}[2Jmore"
@@ -121,6 +123,7 @@ fn completes_ids_and_names_from_the_sandbox() {
     );
     assert_eq!(one(&["emails", "get", ""], &email), "s");
     assert_eq!(one(&["sandbox", "dns", "publish", ""], "shop.test"), domain);
+
     let message = home.run(&["sandbox", "messages", "list", "--jq", ".[0].id"]);
     assert_eq!(
         one(&["sandbox", "messages", "get", ""], message.stdout.trim()),
@@ -128,6 +131,7 @@ fn completes_ids_and_names_from_the_sandbox() {
     );
     assert_eq!(one(&["sandbox", "emails", "story", ""], &email), "s");
     assert!(values(&home, &["sandbox", "event", ""], &[]).contains(&email));
+
     home.run(&["sandbox", "templates", "put", "welcome", "--subject", "Hi"]);
     assert_eq!(one(&["sandbox", "templates", "get", "w"], "welcome"), "Hi");
     // Options are recognized at any position, and a partial word filters the candidates.
@@ -197,6 +201,7 @@ fn sends_nothing_to_a_service_that_is_not_configured() {
         "without a key"
     );
     assert!(values(&home, &words, &[("SVC_EMAIL_KEY", "mk_test_x")]).is_empty());
+
     // There is no prompt for a key, and standard input is not read.
     let stdin = [
         "--email-url",
@@ -257,6 +262,7 @@ fn failures_are_silent() {
             "{url}"
         );
     }
+
     home.file("config/svc/config.toml", "not toml");
     assert!(values(&home, &["--sandbox", "audiences", "get", ""], &[]).is_empty());
 }
@@ -315,6 +321,7 @@ fn completes_static_values_without_a_service() {
     );
     assert_eq!(values(&["completions", "fi"]), ["fish"]);
     assert!(values(&["api", "GET", "/api/v1/aud"]).contains(&"/api/v1/audiences".to_owned()));
+
     home.file("mail.html", "<p>");
     assert_eq!(values(&["emails", "send", "--html", "@ma"]), ["@mail.html"]);
     assert_eq!(values(&["emails", "batch", "mail"]), ["mail.html"]);
@@ -329,7 +336,8 @@ fn in_bash(home: &Home, words: &[&str]) -> Vec<String> {
         .map(|word| format!("'{word}'"))
         .collect::<Vec<_>>()
         .join(" ");
-    let (at, last) = (words.len() - 1, words[words.len() - 1]);
+    let at = words.len() - 1;
+    let last = words[words.len() - 1];
     let program = format!(
         "{script}\nCOMP_WORDS=({quoted}); COMP_CWORD={at}; COMP_TYPE=9\n\
          _clap_complete_svc svc '{last}' && printf '%s\\n' \"${{COMPREPLY[@]}}\"; complete -p svc"
@@ -353,6 +361,7 @@ fn in_bash(home: &Home, words: &[&str]) -> Vec<String> {
         (0, ""),
         "{words:?}: {run:?}"
     );
+
     let mut lines = run.stdout.lines().map(str::to_owned).collect::<Vec<_>>();
     assert!(
         lines
@@ -360,6 +369,7 @@ fn in_bash(home: &Home, words: &[&str]) -> Vec<String> {
             .is_some_and(|last| last.contains("-F _clap_complete_svc svc")),
         "{run:?}"
     );
+
     lines
 }
 

@@ -197,6 +197,7 @@ fn the_sandbox_agrees_with_every_statement_that_a_run_can_try() {
         Vec::<String>::new()
     );
     assert_eq!(sandbox.left(), Vec::<String>::new());
+
     for key in ["mk_test_sandbox", "sk_test_sandbox"] {
         assert!(!run.stdout.contains(key), "{key} is shown");
     }
@@ -609,7 +610,8 @@ const ALONE: [&str; 1] = ["audiences.list"];
 #[test]
 fn each_of_forty_changes_is_reported_and_nothing_else() {
     let sandbox = Sandbox::start();
-    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let next = AtomicUsize::new(0);
+    let wrong = Mutex::new(Vec::new());
     let groups = groups();
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -655,6 +657,7 @@ fn examine(sandbox: &Sandbox, mutations: &[&'static Mutation]) -> BTreeSet<Strin
         "{}: {run:?}",
         mutations[0].target
     );
+
     let differing = with_result(&run.json(), "statements", "differs");
     differing.into_iter().collect()
 }
@@ -681,9 +684,11 @@ fn a_refusal_of_everything_says_nothing_about_the_odd_part() {
             (row["choice"].clone(), row["result"].clone())
         })
     };
+
     for (choice, result) in points(&[]) {
         assert!(choice.is_string(), "{result}");
     }
+
     let refused = &[
         "PATCH /api/v1/contacts/*",
         "POST /api/v1/emails",
@@ -753,6 +758,7 @@ fn find(runtime: &Runtime, known: &Known, dialect: &Dialect, depth: Depth) -> Fo
     if let Some(found) = known.lock().expect("no panic").get(&case) {
         return found.clone();
     }
+
     let builder = Server::builder().in_memory().dialect(dialect.clone());
     let server = runtime.block_on(builder.start()).expect("it starts");
     let url = server.base_url();
@@ -772,6 +778,7 @@ fn find(runtime: &Runtime, known: &Known, dialect: &Dialect, depth: Depth) -> Fo
     let run = home.run_with_env(&args, &env);
     runtime.block_on(server.stop());
     assert!(matches!(run.code, 0 | 10), "{dialect:?}: {run:?}");
+
     let report = run.json();
     let rows = report["points"].as_array().expect("rows").iter();
     let points = rows.map(|row| {
@@ -830,7 +837,8 @@ struct Case {
 
 /// A sandbox like the dialect that a run found gives the same again.
 fn is_found_again(runtime: &Runtime, cases: &[Case]) {
-    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let next = AtomicUsize::new(0);
+    let wrong = Mutex::new(Vec::new());
     let known = Known::default();
     let examine = |case: &Case| {
         let first = find(runtime, &known, &case.dialect, case.depth);
@@ -847,6 +855,7 @@ fn is_found_again(runtime: &Runtime, cases: &[Case]) {
         let differing = pairs.find(|(one, other)| one != other);
         (again != first).then(|| format!("{:?}: {differing:?}", case.dialect))
     };
+
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -880,6 +889,7 @@ fn each_choice_is_named_and_a_sandbox_like_it_gives_the_same_again() {
             });
         }
     }
+
     let mut index = 0;
     cases.retain(|_| {
         index += 1;
@@ -891,6 +901,7 @@ fn each_choice_is_named_and_a_sandbox_like_it_gives_the_same_again() {
 #[test]
 fn a_sandbox_like_a_combination_that_was_found_gives_the_same_again() {
     const LEVELS: [&str; 3] = ["read", "write", "send"];
+
     let runtime = Runtime::new().expect("a runtime");
     let report = report_of_reading(&runtime);
     let mut random = 47_u64;
@@ -900,6 +911,7 @@ fn a_sandbox_like_a_combination_that_was_found_gives_the_same_again() {
             .wrapping_add(1);
         usize::try_from(random >> 33).expect("31 bits") % end
     };
+
     let mut cases = Vec::new();
     let count = if is_everything() { 300 } else { 5 };
     for number in 0..count {
@@ -932,6 +944,7 @@ fn a_sandbox_like_a_combination_that_was_found_gives_the_same_again() {
             again: true,
         });
     }
+
     is_found_again(&runtime, &cases);
 }
 
@@ -950,8 +963,10 @@ fn what_a_run_saves_a_profile_and_a_sandbox_take() {
     ];
     let run = sandbox.svc(&sandbox.url, &save);
     assert_eq!(run.code, 0, "{run:?}");
+
     let run = sandbox.svc(&sandbox.url, &["config", "set", "--from", "found.toml"]);
     assert_eq!(run.code, 0, "{run:?}");
+
     let listed = sandbox.svc(&sandbox.url, &["audiences", "list"]);
     assert_eq!(listed.json()[0]["name"], "News", "{listed:?}");
 
@@ -959,11 +974,13 @@ fn what_a_run_saves_a_profile_and_a_sandbox_take() {
     let like = Sandbox::serve(&["--like".to_owned(), found.display().to_string()]);
     let refused = like.svc(&like.url, &["audiences", "list"]);
     assert_eq!(refused.code, 3, "{refused:?}");
+
     let dialect = like.svc(
         &like.url,
         &["config", "set", "--from", &found.display().to_string()],
     );
     assert_eq!(dialect.code, 0, "{dialect:?}");
+
     let listed = like.svc(&like.url, &["audiences", "list"]);
     assert_eq!(listed.stdout, "[]\n", "{listed:?}");
 }
@@ -1014,6 +1031,7 @@ fn whatever_a_killed_run_has_left_is_removed_and_no_other_address_gets_an_email(
         }
         assert!(requests > 30, "{level} has {requests} requests");
     }
+
     let emails = sandbox.svc(
         &sandbox.url,
         &[
@@ -1050,7 +1068,8 @@ struct Stopped {
 /// Sends a signal to a run once the service has processed a request, and returns how it ended.
 fn stopped_at(sandbox: &Sandbox, level: &str, at: usize, signal: &'static str) -> Stopped {
     let child: Arc<Mutex<Option<Child>>> = Arc::default();
-    let (victim, mut count) = (Arc::clone(&child), 0);
+    let victim = Arc::clone(&child);
+    let mut count = 0;
     let stop: Change = Arc::new(Mutex::new(
         move |_: &mut Message, response: Option<&mut Message>| {
             count += usize::from(response.is_some());

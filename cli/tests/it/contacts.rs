@@ -42,6 +42,7 @@ fn import_is_repeatable() {
     assert_eq!(first.error()["code"], "import_partly_refused");
 
     assert_eq!(results(&import(&[])), ["skipped", "failed", "skipped"]);
+
     home.file(
         "people.csv",
         "email,name,subscribed\nADA@example.test,Ada King,no\nnew@example.test,New,yes\n",
@@ -84,13 +85,16 @@ fn a_csv_that_may_lack_a_consent_or_custom_data_says_so() {
         let args = ["contacts", "list", "aud_1", "--all", "-o", "csv"];
         Home::new().run_with_env(&args, &env)
     };
+
     let run = export(
         r#"{"id":"c","email":"a@b.test","permissions":{"mail":"off"},"metafields":[{"key":"plan","value":"pro"}]}"#,
     );
     assert_eq!(run.code, 0, "{run:?}");
+
     for part in ["warning", "metafields, permissions", "ndjson", "opt-out"] {
         assert!(run.stderr.contains(part), "{part}: {run:?}");
     }
+
     let run = export(
         r#"{"id":"c","email":"a@b.test","metadata":{},"email_marketing_consent":{"state":"unsubscribed"}}"#,
     );
@@ -101,7 +105,8 @@ fn a_csv_that_may_lack_a_consent_or_custom_data_says_so() {
 #[test]
 fn export_and_import_round_trip() {
     let home = Home::new();
-    let (from, to) = (audience(&home), audience(&home));
+    let from = audience(&home);
+    let to = audience(&home);
     let lines = (0..45).map(|n| format!("p{n}@example.test,\"P, {n}\",\"{{\"\"n\"\":{n}}}\"\n"));
     let file = home.file(
         "a.csv",
@@ -134,6 +139,7 @@ fn export_and_import_round_trip() {
         csv.stdout
             .starts_with("id,email,name,subscribed,topics,metadata\n")
     );
+
     let page = [
         "--sandbox",
         "contacts",
@@ -145,6 +151,7 @@ fn export_and_import_round_trip() {
         "csv",
     ];
     assert_eq!(home.run(&page).stdout, csv.stdout);
+
     let run = home.run_with_input(&["--sandbox", "contacts", "import", &to, "-"], &csv.stdout);
     assert_eq!(run.code, 0, "{run:?}");
 
@@ -225,6 +232,7 @@ fn a_list_of_one_page_of_many_says_so_in_every_format() {
     for email in ["a@x.test", "b@x.test"] {
         home.sandbox_json(&["contacts", "create", &audience, email]);
     }
+
     let list = [
         "--sandbox",
         "contacts",
@@ -339,7 +347,9 @@ fn an_import_of_many_rows_needs_little_memory() {
         assert!(running.wait().expect("ends").success());
         peak
     };
-    let (few, many) = (peak(1_000), peak(11_000));
+
+    let few = peak(1_000);
+    let many = peak(11_000);
     let each = many.saturating_sub(few) / 10_000;
     assert!(few > 0 && each < 200, "{each} bytes of each row");
 }
@@ -347,7 +357,8 @@ fn an_import_of_many_rows_needs_little_memory() {
 #[test]
 fn opt_outs_survive_import_and_export() {
     let home = Home::new();
-    let (from, to) = (audience(&home), audience(&home));
+    let from = audience(&home);
+    let to = audience(&home);
     let row = |n: usize| format!("p{n}@example.test,{}\n", !n.is_multiple_of(3));
     let count = std::env::var("SVC_TEST_CONTACTS").ok();
     let count: usize = count.map_or(60, |text| text.parse().expect("a number"));
@@ -358,9 +369,11 @@ fn opt_outs_survive_import_and_export() {
             .code,
         0
     );
+
     let csv = home.run(&["--sandbox", "contacts", "list", &from, "--all", "-o", "csv"]);
     let run = home.run_with_input(&["--sandbox", "contacts", "import", &to, "-"], &csv.stdout);
     assert_eq!(run.code, 0, "{run:?}");
+
     for audience in [&from, &to] {
         let all = home.sandbox_json(&["contacts", "list", audience, "--all"]);
         let all = all.as_array().expect("a list");
@@ -393,6 +406,7 @@ fn an_update_from_a_file_keeps_opt_outs() {
     );
     let import = ["--sandbox", "contacts", "import", &audience, &file];
     assert_eq!(home.run(&import).code, 0);
+
     home.sandbox_json(&[
         "contacts",
         "update",
@@ -410,12 +424,14 @@ fn an_update_from_a_file_keeps_opt_outs() {
             .find(|contact| contact["email"] == "ada@example.test");
         ada.expect("Ada is there")["subscribed"].clone()
     };
+
     let run = home.run(&update);
     assert_eq!(
         (run.code, results(&run)),
         (0, vec!["skipped".into(), "skipped".into()]),
         "{run:?}"
     );
+
     let why = run.json()[0]["why"].to_string();
     assert!(why.contains("remains unsubscribed"), "{run:?}");
     assert_eq!(is_subscribed(), false);
@@ -441,6 +457,7 @@ fn every_export_is_imported_unchanged() {
         ),
     );
     assert_eq!(run.code, 0, "{run:?}");
+
     let contacts = |audience: &str| {
         let export = ["--sandbox", "contacts", "list", audience, "--all", "--json"];
         let all = home.run(&export).json();
@@ -457,8 +474,10 @@ fn every_export_is_imported_unchanged() {
         all.sort_by_key(|fields| fields[0].to_string());
         all
     };
+
     let expected = contacts(&from);
     assert_eq!(expected[0][1], line["name"], "{expected:?}");
+
     for format in [&["-o", "csv"][..], &["-o", "ndjson"], &["--json"]] {
         let to = audience(&home);
         let file = home.run(
@@ -517,6 +536,7 @@ fn an_import_reports_a_contact_that_is_created_but_not_unsubscribed() {
         (11, vec!["failed".into()]),
         "{run:?}"
     );
+
     let error = &run.json()[0]["error"];
     assert!(
         error["message"]
@@ -555,6 +575,7 @@ fn an_import_that_ends_early_reports_every_contact_that_it_created() {
         "503",
     ];
     assert_eq!(home.run(&[&fault[..], &["--times", "1"]].concat()).code, 0);
+
     let import = [
         "--sandbox",
         "--retries",
@@ -570,6 +591,7 @@ fn an_import_that_ends_early_reports_every_contact_that_it_created() {
         "{run:?}"
     );
     assert!(run.stderr.contains("of 12 rows were tried"), "{run:?}");
+
     let reported = run.json();
     let contacts = home.sandbox_json(&["contacts", "list", &audience, "--all"]);
     for contact in contacts.as_array().expect("a list") {
@@ -601,9 +623,11 @@ fn an_import_that_leaves_a_contact_subscribed_against_the_file_is_partly_refused
         (11, "remains_subscribed"),
         "{run:?}"
     );
+
     let error = run.error();
     assert_eq!(error["code"], "import_partly_refused");
     assert_eq!(error["fields"][0]["field"], "row 3");
+
     let table = home.run(&[&import[..], &["-o", "table"]].concat());
     assert_eq!(table.code, 11, "{table:?}");
     assert!(table.stdout.contains("remains subscribed"), "{table:?}");
@@ -628,10 +652,12 @@ fn keys_of_json_are_mapped_as_columns() {
     );
     let run = home.run(&["--sandbox", "contacts", "import", &audience, &file]);
     assert_eq!(results(&run), ["created", "created", "failed"], "{run:?}");
+
     for key in ["unsubscribed", "status"] {
         let mapping = format!("{key} → metadata.{key} and opt-outs");
         assert!(run.stderr.contains(&mapping), "{run:?}");
     }
+
     let all = home.sandbox_json(&["contacts", "list", &audience, "--all"]);
     let find = |email: &str| {
         let found = all
@@ -639,6 +665,7 @@ fn keys_of_json_are_mapped_as_columns() {
             .and_then(|all| all.iter().find(|c| c["email"] == email));
         found.expect("the contact").clone()
     };
+
     let metadata = json!({"city": "Paris", "first_name": "A", "unsubscribed": true});
     assert_eq!(find("k1@x.test")["metadata"], metadata);
     assert_eq!(find("k2@x.test")["subscribed"], false);
@@ -735,15 +762,18 @@ fn interrupt_import(signal: &str) {
         read_head(&mut stream);
         open.push(stream);
     }
+
     let killed = std::process::Command::new("kill")
         .args([signal, &pid])
         .status();
     assert!(killed.expect("kill runs").success());
+
     for (n, mut stream) in open.into_iter().enumerate() {
         use std::io::Write as _;
         let created = http_response(201, "", &format!(r#"{{"id":"con_{n}","subscribed":true}}"#));
         stream.write_all(created.as_bytes()).expect("sent");
     }
+
     // Requests that were started before the signal was seen are answered too.
     let server = std::thread::spawn(move || {
         listener.set_nonblocking(false).expect("set");

@@ -28,6 +28,7 @@ fn a_healthy_sandbox_has_no_problem() {
     ] {
         assert_eq!(finding(&run, check)["status"], "ok", "{check}");
     }
+
     assert_eq!(finding(&run, "scope emails:send")["status"], "unknown");
 }
 
@@ -93,6 +94,7 @@ fn finds_and_reports_problems() {
         (10, "problems_found".into()),
         "{run:?}"
     );
+
     let next = "svc sends the key as bearer in authorization; if the service wants it otherwise \
                 (the points `key-scheme` and `key-header` of the dialect), find it out: svc \
                 conform; or put another key into SVC_EMAIL_KEY, or unset it to use the profile's";
@@ -128,6 +130,7 @@ fn an_unusable_configuration_is_a_problem_with_a_next_step() {
         std::fs::set_permissions(&keys, owner_alone).expect("changed");
         home.run_with_env(&["doctor"], &env)
     };
+
     let profile = "[profiles.default]\nemail_url = \"http://127.0.0.1:9\"\n";
     for (config, credentials, check, problem, next) in [
         (
@@ -179,6 +182,7 @@ fn an_unusable_configuration_is_a_problem_with_a_next_step() {
             "{all:#}"
         );
     }
+
     for (config, problem) in [
         (
             "[profiles.default]\nretries = = 1\n",
@@ -296,6 +300,7 @@ fn missing_details_of_the_extraction_service_are_unknown() {
         assert_eq!(finding(&run, "extraction key")["status"], "ok");
         run
     };
+
     let refused = r#"{"error":{"code":"insufficient_scope","message":"no"}}"#;
     let peer = Service::always(200, "{}");
     let env = [
@@ -305,8 +310,10 @@ fn missing_details_of_the_extraction_service_are_unknown() {
     let run = home.run_with_env(&["doctor"], &env);
     assert_eq!(run.code, 10, "{run:?}");
     assert_eq!(finding(&run, "extraction service")["status"], "problem");
+
     let run = examine(http_response(403, "", refused), 0);
     assert_eq!(finding(&run, "organization")["status"], "unknown");
+
     let run = examine(
         http_response(
             200,
@@ -317,6 +324,7 @@ fn missing_details_of_the_extraction_service_are_unknown() {
     );
     assert_eq!(finding(&run, "organization")["finding"], "Acme (org_1)");
     assert_eq!(finding(&run, "extraction scope")["status"], "unknown");
+
     let wrapped =
         r#"{"data":{"organization":{"id":"org_1","name":"Acme"},"auth":{"scope":"full"}}}"#;
     assert_eq!(
@@ -373,6 +381,7 @@ fn a_server_without_tls_is_named_as_such() {
     let run = Home::new().run_with_env(&["doctor", "--retries", "0"], &env);
     drop(peer.join().expect("no panic"));
     assert_eq!(run.code, 10, "{run:?}");
+
     let found = finding(&run, "email service");
     let text = found["finding"].as_str().expect("a text");
     assert!(

@@ -46,9 +46,11 @@ fn records_are_exported_in_other_formats() {
         assert_eq!(run.code, 0, "{run:?}");
         run.stdout
     };
+
     let zone = print("bind");
     assert!(zone.contains("shop.test. 3600 IN MX 10 "), "{zone}");
     assert!(zone.contains("shop.test. 3600 IN TXT \"v=spf1 "), "{zone}");
+
     let dkim = zone
         .lines()
         .find(|line| line.contains("._domainkey."))
@@ -84,11 +86,13 @@ fn wait_ends_when_the_domain_is_verified() {
         (10, json!(false)),
         "{late:?}"
     );
+
     let waiting = home.spawn(&["--sandbox", "domains", "verify", &id, "--wait"]);
     assert_eq!(
         home.run(&["sandbox", "dns", "publish", "shop.test"]).code,
         0
     );
+
     let run = Run::wait(waiting);
     assert_eq!(
         (run.code, run.json()["verified"].clone()),
@@ -103,6 +107,7 @@ fn on_a_terminal_the_checks_are_a_table() {
     let id = domain(&home);
     let run = home.run(&["--sandbox", "-o", "table", "domains", "verify", &id]);
     assert_eq!(run.code, 10);
+
     let lines = run
         .stdout
         .lines()

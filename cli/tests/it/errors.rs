@@ -71,14 +71,17 @@ fn a_hint_blames_what_the_text_is_about() {
         let hint = error["hint"].as_str().unwrap_or_default().to_owned();
         (run.code, hint)
     };
+
     let delete = ["domains", "delete", "dom_1", "--yes"];
     let (code, of_thing) = hint(404, "domain not found", &delete);
     assert_eq!(code, 5);
     assert!(!of_thing.contains("base URL"), "{of_thing}");
+
     for of_path in ["Not Found", "no route for DELETE /api/v1/domains/dom_1"] {
         let (code, hint) = hint(404, of_path, &delete);
         assert!(code == 5 && hint.contains("base URL"), "{of_path}: {hint}");
     }
+
     let sender = "sender domain b.test is not verified";
     for status in [200, 401, 403] {
         let body = match status {
@@ -205,15 +208,18 @@ fn a_bad_row_of_a_batch_is_refused_and_the_others_are_sent() {
         "{run:?}"
     );
     assert!(!run.stderr.contains("private"), "{run:?}");
+
     let file = home.file("emails.ndjson", rows[..3].join("\n"));
     let run = home.run_with_env(&["emails", "batch", &file], &env);
     assert_eq!(run.code, 11, "{run:?}");
+
     let items = run.json();
     let at = |index: usize, pointer: &str| items[index].pointer(pointer).cloned();
     for (index, result) in ["accepted", "refused", "accepted"].into_iter().enumerate() {
         assert_eq!(at(index, "/index"), Some(index.into()));
         assert_eq!(at(index, "/result"), Some(result.into()));
     }
+
     assert_eq!(at(2, "/id"), Some("eml_2".into()));
     assert_eq!(at(1, "/error/code"), Some("invalid_input".into()));
     assert!(
@@ -417,11 +423,13 @@ fn a_success_response_without_an_email_is_printed_and_unknown() {
         assert_eq!(run.error()["code"], "response_not_understood");
         assert_eq!(service.requests().len(), 1, "sent twice");
     }
+
     let service = Service::always(200, r#"{"error":{"code":"x","message":"no"}}"#);
     let failed = run(&service, &SEND);
     let actual = (failed.code, &failed.error()["code"]);
     assert_eq!(actual, (6, &"x".into()), "{failed:?}");
     assert_eq!(failed.error()["outcome"], "refused", "{failed:?}");
+
     // Without its id, an email cannot be tracked, and another send may deliver it twice.
     for body in [
         "",
@@ -443,6 +451,7 @@ fn a_success_response_without_an_email_is_printed_and_unknown() {
             "the response: {run:?}"
         );
     }
+
     let unknown = run(&Service::always(200, "[1]"), &["audiences", "get", "x"]);
     assert!(
         unknown.stderr.contains("does not contain an audience"),
@@ -460,6 +469,7 @@ fn an_invalid_response_is_shown_only_by_twice_verbose() {
         (9, false),
         "{quiet:?}"
     );
+
     let verbose = run(&service, &[&SEND[..], &["-vv"]].concat());
     assert!(
         verbose
@@ -467,6 +477,7 @@ fn an_invalid_response_is_shown_only_by_twice_verbose() {
             .contains("< <html>a captive\n< portal\\u{1b}[2J\n"),
         "{verbose:?}"
     );
+
     // A truncated response of the service may contain a secret.
     let cut = Service::always(201, r#"{"id":"whk_1","signingSecret":"whsec_hidden"#);
     let create = [
@@ -498,6 +509,7 @@ fn a_write_error_does_not_hide_that_the_request_succeeded() {
             .stdout(full);
         crate::support::Run::of(command.output().expect("svc runs"))
     };
+
     let run = full(&SEND);
     assert_eq!(
         (run.code, &run.error()["code"]),
@@ -508,6 +520,7 @@ fn a_write_error_does_not_hide_that_the_request_succeeded() {
         run.error()["hint"],
         "the email was accepted as eml_1: do not send it again"
     );
+
     let run = full(&["audiences", "create", "Ada"]);
     let done = "the service processed the request; only its response could not be written";
     assert_eq!(
@@ -515,6 +528,7 @@ fn a_write_error_does_not_hide_that_the_request_succeeded() {
         (1, &done.into()),
         "{run:?}"
     );
+
     let run = full(&["emails", "get", "eml_1"]);
     assert_eq!((run.code, run.error().get("hint")), (1, None), "{run:?}");
 }
@@ -536,7 +550,9 @@ fn ids_cannot_change_the_request_path() {
         let run = run(&service, &["emails", "get", id]);
         assert_eq!(run.code, 2, "{id:?}: {run:?}");
     }
+
     assert!(service.requests().is_empty());
+
     run(&service, &["emails", "get", "../api-keys?x#y"]);
     assert!(
         service.requests()[0].starts_with("GET /api/v1/emails/..%2Fapi-keys%3Fx%23y HTTP/1.1\r\n")

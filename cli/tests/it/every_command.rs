@@ -119,6 +119,7 @@ fn a_dry_run_only_reads() {
         );
         assert!(!run.stdout.contains("_test_x"), "{line}: {run:?}");
     }
+
     // It looks up names.
     let requests = service.requests();
     assert!(

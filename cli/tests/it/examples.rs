@@ -62,6 +62,7 @@ fn every_example_fits_80_columns() {
         }
         command.get_subcommands().for_each(check);
     }
+
     let mut tree = svc_cli::command();
     tree.build();
     check(&tree);
@@ -84,10 +85,12 @@ pub fn help_examples() -> Vec<String> {
                 None => found.push(line.to_owned()),
             }
         }
+
         for child in command.get_subcommands() {
             walk(child, found);
         }
     }
+
     let mut tree = svc_cli::command();
     tree.build();
     let mut found = Vec::new();
@@ -100,16 +103,19 @@ fn commands_in(line: &str) -> Vec<String> {
     let Some(start) = line.find("svc ") else {
         return Vec::new();
     };
+
     let before = &line[..start];
     if !(before.trim().is_empty() || before.contains('|') || before.trim_end().ends_with(':')) {
         return Vec::new();
     }
+
     let mut text = line[start..].to_owned();
     for end in [" | ", " > ", " < ", " >> ", " && "] {
         if let Some(at) = unquoted(&text, end) {
             text.truncate(at);
         }
     }
+
     // `…` is a placeholder for the reader.
     if text.contains('…') {
         Vec::new()

@@ -107,7 +107,8 @@ fn short_help_fits_one_screen() {
 #[test]
 fn the_program_lists_every_command_once() {
     let tree = tree();
-    let (help, short) = (long_help(&tree), short_help(&tree));
+    let help = long_help(&tree);
+    let short = short_help(&tree);
     for command in tree.get_subcommands() {
         let line = format!(
             "\n  {:<11}  {}\n",
@@ -157,6 +158,7 @@ fn the_help_command_prints_the_long_help() {
         assert_eq!((help.code, help.stderr.as_str()), (0, ""), "{path:?}");
         assert_eq!(help.stdout, option.stdout, "{path:?}");
     }
+
     let json = home.run(&["help", "emails", "send", "--json"]).json();
     assert!(
         json.as_str()

@@ -32,6 +32,7 @@ fn paste(home: &Home, args: &[&str], text: &str) -> usize {
     if commands.is_empty() {
         return 0;
     }
+
     let script = format!("svc() {{ :; }}\n{}", commands.concat());
     let ran = Command::new("bash")
         .args(["-c", &script])
@@ -144,6 +145,7 @@ fn what_a_service_responds_is_one_quoted_word_of_a_hint() {
         }
         pasted
     };
+
     let pasted = std::thread::scope(|scope| {
         let lines = lines.iter().enumerate().collect::<Vec<_>>();
         let parts = lines.chunks(lines.len().div_ceil(4)).map(<[_]>::to_vec);

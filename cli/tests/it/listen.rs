@@ -165,6 +165,7 @@ fn valid_deliveries_and_their_responses_are_forwarded_byte_for_byte() {
         response.contains("x-app: yes") && response.ends_with("short and stout"),
         "{response}"
     );
+
     let requests = app.requests();
     assert_eq!((requests.len(), body(&requests[0])), (1, BODY));
     assert_eq!(
@@ -194,17 +195,21 @@ fn under_a_recipient_guard_only_events_are_forwarded() {
         command.env(guard.0, guard.1);
         command
     };
+
     let mut listening = RunningListen::start_command(listen(&app.url()));
 
     let email = r#"{"from":"a@b.test","to":"ada@customer.test","subject":"s","text":"t"}"#;
     let response = listening.post(Some(&sign(email)), email);
     assert!(response.starts_with("HTTP/1.1 403"), "{response}");
+
     let seen = listening.next();
     let problem = seen["problem"].as_str().expect("a problem");
     assert!(problem.contains("recipient guard"), "{seen}");
     assert!(app.requests().is_empty());
+
     let response = listening.post(Some(&sign(BODY)), BODY);
     assert!(response.starts_with("HTTP/1.1 202"), "{response}");
+
     // Any other header could make a request to send an email of it.
     let requests = app.requests();
     assert_eq!(requests.len(), 1);
@@ -220,6 +225,7 @@ fn under_a_recipient_guard_only_events_are_forwarded() {
 #[test]
 fn a_secret_file_whose_path_is_not_utf8_is_recorded() {
     use std::os::unix::ffi::OsStrExt as _;
+
     let home = Home::new();
     let secret = home.path(".").join(std::ffi::OsStr::from_bytes(b"s\xff"));
     std::fs::write(&secret, SECRET).expect("written");
@@ -233,6 +239,7 @@ fn a_secret_file_whose_path_is_not_utf8_is_recorded() {
         (&seen["status"], &seen["problem"]),
         (&json!(200), &json!(null))
     );
+
     let id = seen["id"].as_str().expect("an id");
     let replayed = home.run(&["replay", id]);
     assert_eq!(
@@ -265,6 +272,7 @@ fn invalid_signatures_get_401_and_are_not_forwarded() {
         assert!(response.ends_with("\r\n\r\n"), "an empty body: {response}");
         assert_eq!(listening.next()["status"], 401);
     }
+
     assert!(app.requests().is_empty());
 }
 
@@ -283,7 +291,8 @@ fn a_secret_is_required() {
 fn routes_select_events() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
-    let (bounces, rest) = (Service::always(200, "{}"), Service::always(200, "{}"));
+    let bounces = Service::always(200, "{}");
+    let rest = Service::always(200, "{}");
     let route = format!("email.bounced={}", bounces.url());
     let args = [
         "listen",
@@ -299,6 +308,7 @@ fn routes_select_events() {
         let body = format!("{{\"event\":\"{event}\"}}");
         listening.post(Some(&sign(&body)), &body);
     }
+
     assert_eq!((bounces.requests().len(), rest.requests().len()), (1, 1));
     assert!(bounces.requests()[0].contains("email.bounced"));
 }
@@ -318,6 +328,7 @@ fn an_application_that_does_not_listen_gets_the_delivery_later() {
     let mut listening = RunningListen::start(&home, &args);
     let response = listening.post(Some(&sign(BODY)), BODY);
     assert!(response.starts_with("HTTP/1.1 502"), "{response}");
+
     let problem = listening.next()["problem"]
         .as_str()
         .expect("a problem")
@@ -339,6 +350,7 @@ fn a_sandbox_session_receives_events_and_removes_its_webhook() {
         "{}",
         listening.ready
     );
+
     home.sandbox_json(&[
         "emails",
         "send",
@@ -371,12 +383,14 @@ fn a_sandbox_session_receives_events_and_removes_its_webhook() {
                 .is_ok()
         );
     }
+
     assert_eq!(
         home.sandbox_json(&["webhooks", "list"])
             .as_array()
             .map(Vec::len),
         Some(1)
     );
+
     let run = listening.interrupt();
     assert_eq!(
         (run.code, run.error()["kind"].clone()),
@@ -434,7 +448,9 @@ fn listen_keeps_ignoring_a_hangup_that_was_ignored_at_its_start() {
             .status()
             .expect("kill runs")
     };
+
     assert!(kill("-HUP").success());
+
     let response = listening.post(Some(&sign(BODY)), BODY);
     assert!(response.starts_with("HTTP/1.1 200"), "{response}");
     assert!(kill("-TERM").success());
@@ -451,6 +467,7 @@ fn signature_diagnostics_are_not_sent_to_the_sender() {
         response.starts_with("HTTP/1.1 401") && response.ends_with("\r\n\r\n"),
         "{response}"
     );
+
     let problem = listening.next()["problem"]
         .as_str()
         .expect("a reason")
@@ -515,6 +532,7 @@ fn sigterm_exits_with_success() {
     listening.post(None, "");
     listening.signal("-TERM");
     assert_eq!(idle.read(&mut [0]).expect("closed"), 0);
+
     let run = listening.end();
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
 }
@@ -551,6 +569,7 @@ fn a_webhook_that_cannot_be_removed_is_reported() {
         "{}",
         listening.ready
     );
+
     let run = listening.interrupt();
     let error = run.error();
     assert_eq!(
@@ -562,11 +581,13 @@ fn a_webhook_that_cannot_be_removed_is_reported() {
         error["hint"],
         "delete it: svc --profile shop webhooks delete whk_1 --yes"
     );
+
     let requests = service.requests();
     assert!(
         requests[1].starts_with("DELETE /api/v1/webhooks/whk_0 "),
         "{requests:?}"
     );
+
     let registration: Value = serde_json::from_str(body(&requests[2])).expect("JSON");
     assert_eq!(registration["url"], "https://me.tunnel.example/svc-listen");
     assert_eq!(
@@ -609,6 +630,7 @@ fn the_next_session_deletes_the_webhook_of_a_killed_one() {
     let away = away["id"].as_str().expect("an id").to_owned();
     kill(&mut killed);
     assert_webhooks(vec![away.clone(), id(&running), id(&killed)]);
+
     let mut next = start();
     assert_webhooks(vec![away.clone(), id(&running), id(&next)]);
 
@@ -619,6 +641,7 @@ fn the_next_session_deletes_the_webhook_of_a_killed_one() {
     assert_webhooks(vec![away.clone(), id(&last)]);
     assert_eq!(last.interrupt().code, 130);
     assert_webhooks(vec![away]);
+
     let records = std::fs::read_dir(home.path(".local/state/svc/listen")).expect("read");
     assert_eq!(records.count(), 0);
 }
@@ -629,10 +652,13 @@ fn a_profile_has_one_secret() {
     let home = Home::new();
     let printed = home.run(&["--sandbox", "listen", "--print-secret"]);
     assert_eq!(printed.code, 0, "{printed:?}");
+
     let secret = printed.stdout.trim_end().to_owned();
     assert!(secret.starts_with("whsec_"), "{secret}");
+
     let other = home.run(&["listen", "--print-secret", "--json"]).json();
     assert_ne!(other["secret"], secret.as_str());
+
     let app = Service::always(200, "{}");
     let given = home.file("given", "whsec_given");
     let args = ["--sandbox", "listen", "--forward-to", &app.url()];
@@ -719,6 +745,7 @@ fn a_dry_run_shows_the_webhook() {
             "email.received"]})
     );
     assert!(!dry.stderr.contains("warning"), "{dry:?}");
+
     let dry = home.run(&[&base[..], &["--route", "email.delivred=http://localhost/b"]].concat());
     assert!(
         dry.stderr
@@ -726,14 +753,17 @@ fn a_dry_run_shows_the_webhook() {
         "{dry:?}"
     );
     assert_eq!(home.run(&["--dry-run", "listen"]).code, 2);
+
     let events =
         |more: &[&str]| home.run(&[&base[..], more].concat()).json()["body"]["events"].clone();
     assert_eq!(
         events(&["--events", "email.opened,email.sent"]),
         json!(["email.opened", "email.sent"])
     );
+
     let all = events(&["--route", "email.*=http://localhost/a"]);
     assert_eq!(all.as_array().map(Vec::len), Some(6), "{all}");
+
     let opened = events(&["--route", "email.opened=http://localhost/a"]);
     assert_eq!(opened.as_array().map(Vec::len), Some(7), "{opened}");
 }
@@ -747,6 +777,7 @@ fn large_bodies_and_many_connections_are_refused() {
     let large = format!("{{\"id\":\"{}\"}}", "x".repeat(1 << 20));
     let response = listening.post(Some(&sign(&large)), &large);
     assert!(response.starts_with("HTTP/1.1 413 "), "{response}");
+
     let report = listening.next();
     assert_eq!(
         report["problem"],
@@ -773,6 +804,7 @@ fn large_bodies_and_many_connections_are_refused() {
         .set_read_timeout(Some(Duration::from_millis(300)))
         .expect("set");
     assert!(waiting.read(&mut [0; 16]).is_err(), "no place is free");
+
     drop(idle);
     waiting
         .set_read_timeout(Some(support::TIME_LIMIT))
@@ -780,6 +812,7 @@ fn large_bodies_and_many_connections_are_refused() {
     let mut seen = [0; 12];
     waiting.read_exact(&mut seen).expect("a response");
     assert_eq!(&seen, b"HTTP/1.1 200");
+
     let report = listening.next();
     assert_eq!(
         report["body"],
@@ -800,10 +833,12 @@ fn listening_ends_after_so_many_deliveries_or_at_an_event() {
     let listen = ["listen", "--secret-file", &secret];
     let listening = RunningListen::start(&home, &[&listen[..], &["--count", "2"]].concat());
     assert!(listening.post(None, BODY).starts_with("HTTP/1.1 401"));
+
     for _ in 0..2 {
         let response = listening.post(Some(&sign(BODY)), BODY);
         assert!(response.starts_with("HTTP/1.1 200"), "{response}");
     }
+
     assert_eq!(listening.end().code, 0);
 
     let until = ["--until", "email.bounced"];
@@ -811,7 +846,9 @@ fn listening_ends_after_so_many_deliveries_or_at_an_event() {
     for body in [BODY, &BODY.replace("email.sent", "email.bounced")] {
         listening.post(Some(&sign(body)), body);
     }
+
     assert_eq!(listening.end().code, 0);
+
     // The newest is the one that it waited for.
     let app = Service::always(200, "");
     let last = home.run(&[
@@ -831,6 +868,7 @@ fn listening_ends_after_so_many_deliveries_or_at_an_event() {
     // The event may be inside another field.
     let dialect = "delivery-event=event-data.event";
     assert_eq!(home.run(&["config", "set", "dialect", dialect]).code, 0);
+
     let listening = RunningListen::start(&home, &[&listen[..], &until].concat());
     let body = r#"{"signature":{"t":1},"event-data":{"event":"email.bounced"}}"#;
     listening.post(Some(&sign(body)), body);
@@ -848,6 +886,7 @@ fn http2_application() -> (String, std::thread::JoinHandle<()>) {
     const SETTINGS_ACK: [u8; 9] = [0, 0, 0, 4, 1, 0, 0, 0, 0];
     // The headers of stream 1, its end, and the status 200 from the static table.
     const RESPONSE: [u8; 10] = [0, 0, 1, 1, 5, 0, 0, 0, 1, 0x88];
+
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!(
         "http://{}/hooks",
@@ -861,7 +900,8 @@ fn http2_application() -> (String, std::thread::JoinHandle<()>) {
             if stream.write_all(&SETTINGS).is_err() {
                 continue;
             }
-            let (mut read, mut buffer) = (Vec::new(), [0; 4096]);
+            let mut read = Vec::new();
+            let mut buffer = [0; 4096];
             // A frame of the connection may follow the body.
             while !String::from_utf8_lossy(&read).contains(BODY) {
                 match stream.read(&mut buffer) {
@@ -892,5 +932,6 @@ fn an_application_that_has_only_http2_gets_deliveries() {
     listening.post(Some(&sign(BODY)), BODY);
     let report = listening.next();
     assert_eq!(report["status"], 200, "{report}");
+
     serving.join().expect("no panic");
 }

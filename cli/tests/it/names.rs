@@ -19,11 +19,14 @@ fn audiences_and_contacts_are_found_by_name_and_address() {
     let offers = home.sandbox_json(&["audiences", "create", "Spring offers"]);
     let ada = home.sandbox_json(&["contacts", "create", "News", "ada@example.test"]);
     assert_eq!(ada["audienceId"], news["id"]);
+
     let bob = home.sandbox_json(&["contacts", "create", "Spring offers", "bob@example.test"]);
     assert_eq!(bob["audienceId"], offers["id"]);
     assert_eq!(home.sandbox_json(&["audiences", "get", "News"]), news);
+
     let listed = home.sandbox_json(&["contacts", "list", "Spring offers", "--all"]);
     assert_eq!(id(&listed[0]), id(&bob));
+
     let named = home.sandbox_json(&["contacts", "update", "ADA@example.test", "--name", "Ada"]);
     assert_eq!((id(&named), &named["name"]), (id(&ada), &json!("Ada")));
 
@@ -35,11 +38,13 @@ fn audiences_and_contacts_are_found_by_name_and_address() {
         (2, &json!("ambiguous_name")),
         "{run:?}"
     );
+
     let hint = error["hint"].as_str().expect("a hint");
     assert!(
         hint.contains(id(&bob)) && hint.contains("(in News)"),
         "{hint}"
     );
+
     let args = [
         "contacts",
         "delete",
@@ -61,6 +66,7 @@ fn audiences_and_contacts_are_found_by_name_and_address() {
         "{run:?}"
     );
     assert_eq!(sandbox(&home, &["audiences", "get", "No thing"]).code, 5);
+
     let file = home.file("people.csv", "email\neve@example.test\n");
     let run = sandbox(&home, &["contacts", "import", "News", &file, "-o", "table"]);
     assert!(run.stdout.contains("1 created"), "{run:?}");
@@ -73,16 +79,19 @@ fn domains_and_webhooks_are_found_by_name_and_url() {
         let run = sandbox(&home, &["domains", "verify", name, "-o", "table"]);
         assert_eq!(run.code, 0, "{run:?}");
     }
+
     let url = "http://127.0.0.1:9/hook";
     let hook = home.sandbox_json(&["webhooks", "create", url, "--event", "email.sent"]);
     let off = home.sandbox_json(&["webhooks", "update", url, "--active", "false"]);
     assert_eq!((id(&off), &off["active"]), (id(&hook), &json!(false)));
+
     let run = sandbox(&home, &["webhooks", "delete", url, "--yes", "-o", "table"]);
     assert_eq!(
         run.stdout,
         format!("deleted webhook {url} ({})\n", id(&hook)),
         "{run:?}"
     );
+
     let run = sandbox(
         &home,
         &["domains", "delete", "Sandbox.test", "--yes", "-o", "table"],
@@ -91,6 +100,7 @@ fn domains_and_webhooks_are_found_by_name_and_url() {
         run.stdout.starts_with("deleted domain sandbox.test (dom_"),
         "{run:?}"
     );
+
     let run = sandbox(&home, &["domains", "delete", "sandbox.test", "--yes"]);
     assert_eq!(
         (run.code, &run.error()["kind"]),
@@ -125,6 +135,7 @@ fn a_name_costs_one_lookup_and_an_id_none() {
         "{run:?}"
     );
     assert_eq!(paths, ["/api/v1/audiences", "/api/v1/audiences/aud_1"]);
+
     // A name may begin as ids do.
     let list = http_response(200, "", r#"[{"id":"aud_1","name":"aud_team"}]"#);
     let (run, paths) = get("aud_team", &[list, found.clone()]);
@@ -133,6 +144,7 @@ fn a_name_costs_one_lookup_and_an_id_none() {
         (0, "/api/v1/audiences/aud_1"),
         "{run:?}"
     );
+
     let uuid = "019a0b1c-0000-7000-8000-000000000000";
     for id in [uuid, &format!("aud_{uuid}")] {
         let (run, paths) = get(id, std::slice::from_ref(&found));
@@ -142,12 +154,14 @@ fn a_name_costs_one_lookup_and_an_id_none() {
             "{run:?}"
         );
     }
+
     let (run, paths) = get("42", &[http_response(200, "", "[]"), found.clone()]);
     assert_eq!(
         (run.code, &*paths[1]),
         (0, "/api/v1/audiences/42"),
         "{run:?}"
     );
+
     // A key that may not list.
     let forbidden = r#"{"error":{"code":"insufficient_scope","message":"no"}}"#;
     let (run, paths) = get("42", &[http_response(403, "", forbidden), found]);
@@ -156,6 +170,7 @@ fn a_name_costs_one_lookup_and_an_id_none() {
         (0, "/api/v1/audiences/42"),
         "{run:?}"
     );
+
     for status in [404, 400, 422] {
         let refused = http_response(
             status,
@@ -206,6 +221,7 @@ fn a_service_with_smaller_pages_is_read_too() {
         (0, &json!("con_1")),
         "{run:?}"
     );
+
     let requests = service.requests();
     assert!(requests[0].contains("pageSize=100"), "{}", requests[0]);
     assert!(!requests[1].contains("pageSize"), "{}", requests[1]);
@@ -231,23 +247,27 @@ fn errors_name_the_next_step() {
         assert_ne!(run.code, 0, "{args:?}: {run:?}");
         run.error()["hint"].as_str().unwrap_or_default().to_owned()
     };
+
     assert_eq!(
         hint(&sent),
         "add the domain, if it is new: svc --sandbox domains create shop.test\n\
          publish its DNS records: svc sandbox dns publish shop.test\n\
          then verify it: svc --sandbox domains verify shop.test --wait"
     );
+
     let dns = home.run(&["sandbox", "dns", "publish", "nope.test"]);
     assert_eq!(
         dns.error()["hint"],
         "list the domains: svc --sandbox domains list"
     );
+
     let event = home.run(&["sandbox", "event", "eml_nope", "bounced"]);
     assert!(
         event.error()["hint"]
             .as_str()
             .is_some_and(|hint| hint == "list the emails: svc sandbox emails list")
     );
+
     let key = home.run(&[
         "sandbox",
         "keys",
@@ -262,6 +282,7 @@ fn errors_name_the_next_step() {
             .as_str()
             .is_some_and(|hint| hint.contains("emails:send"))
     );
+
     let from = [&sent[..3], &["hello@sandbox.test"], &sent[4..], &["--wait"]].concat();
     let email = home.sandbox_json(&from);
     let cancel = hint(&["emails", "cancel", id(&email)]);
@@ -306,6 +327,7 @@ fn an_unfinished_wait_prints_the_last_state() {
 fn what_needs_all_of_a_list_fails_if_some_of_it_cannot_be_read() {
     const PAGE: &str = r#"{"data": [{"id": "a1", "name": "News", "email": "ada@x.test",
         "url": "https://x.test/", "subscribed": true}], "has_more": true}"#;
+
     let service = Service::always(200, PAGE);
     let home = Home::new();
     home.file("email.toml", "subject = 'Hi'\ntext = 'Hello'\n");
@@ -355,6 +377,7 @@ fn what_needs_all_of_a_list_fails_if_some_of_it_cannot_be_read() {
         assert_eq!(part.json()["complete"], false, "{line}");
         assert!(part.stderr.contains("svc conform"), "{line}: {part:?}");
     }
+
     for line in [
         "contacts list a1 --all -o csv",
         "contacts list a1 --all -o ndjson",

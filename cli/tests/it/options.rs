@@ -18,6 +18,7 @@ fn request(home: &Home, args: &[&str], input: &str) -> Value {
         (0, ""),
         "{args:?}: {run:?}"
     );
+
     run.json()
 }
 
@@ -34,6 +35,7 @@ const SEND: [&str; 8] = [
 
 fn email(home: &Home, options: &[&str], input: &str) -> Value {
     const CONTENT: [&str; 5] = ["--html", "--text", "--template", "--attach", "--body"];
+
     let has_content = options.iter().any(|option| CONTENT.contains(option));
     let text: &[&str] = if has_content { &[] } else { &["--text", "t"] };
     let mut email = request(home, &[&SEND[..], options, text].concat(), input)["body"].take();
@@ -149,6 +151,7 @@ fn options_override_the_body() {
         kept["body"],
         serde_json::from_str::<Value>(body).expect("JSON")
     );
+
     let changed = email(
         &home,
         &["--body", "-", "--text", "new", "--tag", "b=2"],
@@ -221,6 +224,7 @@ fn api() {
     );
     assert_eq!(shown["headers"]["x-a"], "b");
     assert_eq!(shown["headers"]["content-type"], "application/json");
+
     let typed = [
         "api",
         "POST",
@@ -320,12 +324,14 @@ fn what_would_be_lost_is_refused() {
         };
         assert!(run.code == 2 && run.stderr.contains(&why), "{why}: {run:?}");
     }
+
     let headers = ["--header", "X-A: 1", "--header", "x-a: 2"];
     let send = home.run_with_env(&[&SEND[..], &["--text", "t"], &headers].concat(), &env);
     assert!(
         send.code == 2 && send.stderr.contains("`x-a` is given twice"),
         "{send:?}"
     );
+
     let file = home.file("people.csv", "email\na@b.test\n");
     let bulk = [
         "bulk",
@@ -343,6 +349,7 @@ fn what_would_be_lost_is_refused() {
         run.code == 2 && run.stderr.contains("`x-a` is given twice"),
         "{run:?}"
     );
+
     let both = [
         "--unsubscribe",
         "https://x.test",
@@ -426,6 +433,7 @@ fn a_field_that_is_not_documented_is_sent_with_a_warning() {
         );
         assert!(run.stdout.contains("trackOpens"), "{run:?}");
     }
+
     let attached = email.replace(
         r#""trackOpens":true"#,
         r#""attachments":[{"filename":"a","content":"","cid":"x"}]"#,
@@ -433,6 +441,7 @@ fn a_field_that_is_not_documented_is_sent_with_a_warning() {
     let run = home.run_with_env(&["emails", "send", "--dry-run", "--body", &attached], &env);
     let warning = "warning: not documented, sent unchanged: `cid`";
     assert!(run.code == 0 && run.stderr.contains(warning), "{run:?}");
+
     home.file(
         "config/svc/config.toml",
         "[profiles.default.dialect]\nlimits = \"other\"\n",
@@ -467,6 +476,7 @@ fn a_placeholder_without_a_template_is_sent_with_a_warning() {
             "{html}: {run:?}"
         );
     }
+
     let row = r#"{"from":"a@b.test","to":"c@d.test","subject":"Hi {{ name }}","text":"t"}"#;
     let file = home.file("rows.ndjson", row);
     let run = home.run_with_env(&["emails", "batch", &file, "--dry-run"], &env);
@@ -528,10 +538,13 @@ fn a_page_with_several_lists_is_read_or_refused() {
         ];
         home.run_with_env(&["api", "GET", "/api/v1/things", "--all"], &env)
     };
+
     let run = all(r#"{"warnings":[],"data":[{"id":1}],"page":1,"totalPages":1}"#);
     assert_eq!((run.code, run.json()), (0, json!([{"id": 1}])), "{run:?}");
+
     let run = all(r#"{"warnings":[],"things":[{"id":1}]}"#);
     assert_eq!((run.code, run.json()), (0, json!([{"id": 1}])), "{run:?}");
+
     let run = all(r#"{"others":[{"id":2}],"things":[{"id":1}]}"#);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{run:?}");
 }

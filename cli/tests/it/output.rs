@@ -59,6 +59,7 @@ fn colors_need_a_terminal_or_an_explicit_setting() {
             .stdout
             .contains("\u{1b}[")
     };
+
     assert!(!colored(&[], &[]));
     assert!(colored(&["--color", "always"], &[("NO_COLOR", "1")]));
     assert!(colored(&[], &[("CLICOLOR_FORCE", "1")]));
@@ -79,12 +80,14 @@ fn an_empty_list_is_an_empty_list() {
         (json.code, json.stdout.as_str(), json.stderr.as_str()),
         (0, "[]\n", "")
     );
+
     let table = home.run_with_env(&["-o", "table", "audiences", "list"], &env);
     assert_eq!((table.code, table.stdout.as_str()), (0, ""));
     assert!(
         table.stderr.starts_with("no audiences; create one: "),
         "{table:?}"
     );
+
     let quiet = home.run_with_env(&["-q", "-o", "table", "audiences", "list"], &env);
     assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""));
 }
@@ -130,6 +133,7 @@ fn twice_verbose_prints_headers_and_bodies_without_secrets() {
         ];
         home.run_with_env(&args, &env).stderr
     };
+
     let body =
         format!(r#"{{"url":"https://a.test/","user":{{"password":"hidden-7"}},"x":"{long}"}}"#);
     let log = post("-vv", &body);
@@ -138,19 +142,23 @@ fn twice_verbose_prints_headers_and_bodies_without_secrets() {
         request.contains("\n> authorization: Bearer ***\n> content-length: "),
         "{log}"
     );
+
     let shown = r#"> {"url":"https://a.test/","user":{"password":"***"},"x":"é"#;
     let (_, content) = request.split_once(shown).expect("a body");
     let (content, end) = content.split_once('\n').expect("a cut");
     assert!((1990..2048).contains(&content.chars().count()), "{log}");
     assert_eq!(end, format!("> … ({} bytes in all)", body.len()));
     assert!(response.contains("\n< set-cookie: ***\n"), "{log}");
+
     let shown = r#"< {"id":"whk_1","signingSecret":"***","note":"whsec_…"}"#;
     assert!(response.contains(shown), "{log}");
+
     let failed = post("-vv", "{}");
     assert!(
         failed.contains("\n< <p>mk_live_…>\n< bad gateway\n"),
         "{failed}"
     );
+
     let cut = post("-vv", "{}");
     assert!(cut.contains("\n< (32 bytes, not valid JSON)\n"), "{cut}");
     assert!(![log, failed, cut].concat().contains("hidden"));
@@ -206,6 +214,7 @@ fn scripts_and_man_pages_are_printed_verbatim() {
             "{shell}"
         );
     }
+
     let page = home.run(&["man"]).stdout;
     assert!(page.contains(".TH svc 1 "), "{page}");
     assert!(
@@ -213,6 +222,7 @@ fn scripts_and_man_pages_are_printed_verbatim() {
             .json()
             .is_string()
     );
+
     // Only an option makes a record of a text.
     for args in [&["completions", "fish"][..], &["help", "emails"], &["man"]] {
         let text = home.run(args).stdout;
@@ -224,9 +234,11 @@ fn scripts_and_man_pages_are_printed_verbatim() {
             );
         }
     }
+
     let dir = home.path("man");
     let run = home.run(&["man", &dir.display().to_string()]);
     assert_eq!(run.code, 0, "{run:?}");
+
     let page = std::fs::read_to_string(dir.join("svc-emails-send.1")).expect("a page");
     assert!(page.contains("svc\\-emails\\-send"), "{page}");
     // The hyphens of examples can be copied.
@@ -234,6 +246,7 @@ fn scripts_and_man_pages_are_printed_verbatim() {
         page.contains("\n  svc emails send \\-\\-from hello@example.com "),
         "{page}"
     );
+
     for entry in std::fs::read_dir(&dir).expect("a directory") {
         let page = std::fs::read_to_string(entry.expect("an entry").path()).expect("a page");
         for option in page.split("\n.TP\n").skip(1) {
@@ -258,6 +271,7 @@ fn the_schema_describes_every_command() {
         .map(|c| c["command"].as_str().expect("one"));
     let leaves = svc_cli::commands().into_iter().map(|leaf| leaf.path);
     assert!(names.eq(leaves));
+
     let one = home.run(&["schema", "emails", "send"]).json();
     assert_eq!(one["operations"][0]["scope"], "emails:send");
     assert_eq!(one["input"]["properties"]["--to"]["type"], "array");
@@ -460,6 +474,7 @@ fn an_endless_filter_is_written_as_it_goes_and_ends_at_an_interruption() {
     let mut lines = BufReader::new(running.stdout.take().expect("piped")).lines();
     let last = lines.nth(500_000).expect("a line").expect("text");
     assert_eq!(last, "500000");
+
     #[cfg(target_os = "linux")]
     {
         let status = std::fs::read_to_string(format!("/proc/{}/status", running.id()));
@@ -473,9 +488,11 @@ fn an_endless_filter_is_written_as_it_goes_and_ends_at_an_interruption() {
         .args(["-INT", &pid])
         .status();
     assert!(kill.expect("kill runs").success());
+
     for line in lines {
         line.expect("text");
     }
+
     let ended = running.wait().expect("ends");
     drop(watchdog);
     assert_eq!(ended.code(), Some(130));

@@ -48,6 +48,7 @@ fn names_are_the_ids_that_a_run_uses() {
         assert!(url.ends_with(&end), "{line}: {url}");
         assert_eq!(request["method"], method, "{line}");
     }
+
     // Nothing was changed.
     let contacts = home.sandbox_json(&["contacts", "list", "News"]);
     assert_eq!(
@@ -70,6 +71,7 @@ fn a_time_is_that_of_the_clock_that_the_send_uses() {
         let text = value.as_str().expect("a time");
         chrono::DateTime::parse_from_rfc3339(text).expect("a time")
     };
+
     assert_eq!(
         at(&request["body"]["scheduledAt"]),
         at(&sent["scheduledAt"])

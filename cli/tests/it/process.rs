@@ -6,24 +6,28 @@ use crate::support::{Home, Run, Service};
 #[test]
 fn the_process_ends_with_the_exit_code_of_the_run() {
     let home = Home::new();
-    let (ok, missing) = (Service::always(200, "[]"), Service::always(404, "{}"));
+    let ok = Service::always(200, "[]");
+    let missing = Service::always(404, "{}");
     let list = |url: &str| {
         let mut command = home.command(&["audiences", "list", "--retries", "0"]);
         command.envs([("SVC_EMAIL_URL", url), ("SVC_EMAIL_KEY", "mk_test_x")]);
         Run::of(command.output().expect("svc runs"))
     };
+
     let done = list(&ok.url());
     assert_eq!(
         (done.code, done.stdout.as_str(), done.stderr.as_str()),
         (0, "[]\n", "")
     );
     assert_eq!(list(&missing.url()).code, 5);
+
     let down = list("http://127.0.0.1:9");
     assert_eq!((down.code, down.stdout.as_str()), (8, ""));
     assert_eq!(down.error()["kind"], "unavailable");
     assert_eq!(home.run_spawned(&["audiences", "list"]).code, 3);
     assert_eq!(home.run_spawned(&["audiences", "lst"]).code, 2);
     assert_eq!(home.run_spawned(&[]).code, 2);
+
     let version = home.run_spawned(&["--version"]);
     assert_eq!(
         (version.code, version.stdout.split(' ').next()),

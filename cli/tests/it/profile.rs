@@ -32,10 +32,12 @@ fn run(home: &Home, service: &Service, args: &[&str]) -> Run {
 /// A base URL that was edited by hand does not get the key of the old one.
 #[test]
 fn a_stored_key_is_not_sent_to_an_edited_base_url() {
-    let (own, other) = (Service::always(200, "[]"), Service::always(200, "[]"));
+    let own = Service::always(200, "[]");
+    let other = Service::always(200, "[]");
     let home = Home::new();
     let login = home.run_with_input(&["login", "--email-url", &own.url()], "mk_test_stored");
     assert_eq!(login.code, 0, "{login:?}");
+
     let path = home.path("config/svc/config.toml");
     let config = std::fs::read_to_string(&path).expect("read");
     home.file(
@@ -44,8 +46,10 @@ fn a_stored_key_is_not_sent_to_an_edited_base_url() {
     );
     let run = home.run(&["audiences", "list", "--json"]);
     assert_eq!(run.code, 2, "{run:?}");
+
     let error = run.error();
     assert_eq!(error["code"], "key_for_another_url", "{error}");
+
     let way_out = format!(
         "svc login --service email --profile default --email-url {}",
         other.url()
@@ -57,6 +61,7 @@ fn a_stored_key_is_not_sent_to_an_edited_base_url() {
         "{error}"
     );
     assert_eq!(other.requests(), [""; 0]);
+
     let login = home.run_with_input(&["login", "--profile", "default"], "mk_test_new");
     assert_eq!(login.code, 0, "{login:?}");
     assert_eq!(home.run(&["audiences", "list", "--json"]).code, 0);
@@ -65,7 +70,8 @@ fn a_stored_key_is_not_sent_to_an_edited_base_url() {
 /// A login does not replace the base URL and the key of a profile in silence.
 #[test]
 fn a_login_at_another_base_url_needs_a_confirmation() {
-    let (own, other) = (Service::always(200, "[]"), Service::always(200, "[]"));
+    let own = Service::always(200, "[]");
+    let other = Service::always(200, "[]");
     let home = Home::new();
     let login = |more: &[&str]| {
         home.run_with_input(
@@ -73,9 +79,11 @@ fn a_login_at_another_base_url_needs_a_confirmation() {
             format!("mk_test_{}", more.len()),
         )
     };
+
     assert_eq!(login(&["--email-url", &own.url()]).code, 0);
     // Another key at the same base URL.
     assert_eq!(login(&["--email-url", &format!("{}/", own.url())]).code, 0);
+
     let file = |name: &str| {
         std::fs::read_to_string(home.path(&format!("config/svc/{name}.toml"))).expect("read")
     };
@@ -87,12 +95,14 @@ fn a_login_at_another_base_url_needs_a_confirmation() {
         (2, &Value::from("profile_in_use")),
         "{run:?}"
     );
+
     let message = error["message"].as_str().expect("a message");
     assert!(
         message.contains("`default`") && message.contains(&own.url()),
         "{message}"
     );
     assert!(message.contains("and its key"), "{message}");
+
     let hint = error["hint"].as_str().expect("a hint");
     assert!(
         hint.contains("--profile NAME") && hint.contains(" --yes"),
@@ -129,14 +139,17 @@ fn a_login_is_at_the_service_of_its_url() {
         let login = ["login", "--store-only"];
         home.run_with_input(&[&login[..], args].concat(), key)
     };
+
     let email = ["--email-url", "https://mail.test"];
     assert_eq!(store(&email, "mk_test_x").code, 0);
+
     let extraction = ["--extraction-url", "https://extract.test"];
     let run = store(&extraction, "sk_test_x");
     assert_eq!(
         (run.code, &run.json()["service"]),
         (0, &"extraction".into())
     );
+
     let credentials = std::fs::read_to_string(home.path("config/svc/credentials.toml"));
     let credentials = credentials.expect("read");
     assert!(
@@ -144,18 +157,22 @@ fn a_login_is_at_the_service_of_its_url() {
             && credentials.contains("extraction_key = \"sk_test_x\""),
         "{credentials}"
     );
+
     let both = [email, extraction].concat();
     assert_eq!(store(&both, "mk_test_x").code, 2);
+
     let other = [&["--service", "email"], &extraction[..]].concat();
     assert_eq!(store(&other, "mk_test_x").code, 2);
 }
 
 #[test]
 fn a_stored_key_is_not_sent_to_another_base_url() {
-    let (own, other) = (Service::always(200, "[]"), Service::always(200, "[]"));
+    let own = Service::always(200, "[]");
+    let other = Service::always(200, "[]");
     let home = Home::new();
     let login = home.run_with_input(&["login", "--email-url", &own.url()], "mk_test_stored");
     assert_eq!(login.code, 0, "{login:?}");
+
     let list = ["audiences", "list", "--json"];
 
     let by_option = home.run(&[&list[..], &["--email-url", &other.url()]].concat());
@@ -171,6 +188,7 @@ fn a_stored_key_is_not_sent_to_another_base_url() {
         );
         assert!(!run.stderr.contains("mk_test_stored"), "{run:?}");
     }
+
     assert!(other.requests().is_empty(), "{:?}", other.requests());
 
     // The same base URL in another form, and a key of its own, are fine.
@@ -180,6 +198,7 @@ fn a_stored_key_is_not_sent_to_another_base_url() {
             .code,
         0
     );
+
     let env = [
         ("SVC_EMAIL_URL", other.url()),
         ("SVC_EMAIL_KEY", "mk_test_other".to_owned()),
@@ -256,6 +275,7 @@ fn event_header() {
         child.wait().expect("ends");
         seen
     };
+
     assert_eq!(event("", "Mail-Event", "{}"), "email.sent");
     assert_eq!(
         event("dialect.event-header = \"X-Evt\"", "X-Evt", "{}"),
@@ -266,6 +286,7 @@ fn event_header() {
         Value::Null
     );
     assert_eq!(event("", "X-Evt", "{}"), Value::Null);
+
     // The signed body takes precedence over the header.
     let both = r#"{"type":"second","event":"first"}"#;
     assert_eq!(event("", "Mail-Event", both), "first");
@@ -343,14 +364,17 @@ fn webhook_urls_without_tls() {
         ];
         home.run_with_env(&args, &base)
     };
+
     let refused = https("");
     assert_eq!(
         (refused.code, refused.error()["kind"].clone()),
         (2, "invalid_input".into())
     );
+
     let hint = refused.error()["hint"].as_str().expect("a hint").to_owned();
     assert!(hint.contains("webhook-urls=any"), "{hint}");
     assert_eq!(https("dialect.webhook-urls = \"any\"").code, 0);
+
     // A service without TLS, such as a sandbox, decides itself.
     let service = Service::always(201, r#"{"id":"whk_1"}"#);
     let taken = run(&home(""), &service, &args[..5]);
@@ -419,6 +443,7 @@ fn batch_body_and_limits() {
     let file = home.file("emails.json", format!("[{bad}]"));
     assert_eq!(run(&home, &service, &["emails", "batch", &file]).code, 0);
     assert!(service.requests()[0].contains(r#"{"emails":[{"from":"not an address""#));
+
     let plain = Home::new();
     let file = plain.file("emails.json", format!("[{bad}]"));
     assert_eq!(run(&plain, &service, &["emails", "batch", &file]).code, 2);
@@ -434,6 +459,7 @@ fn output_timeout_and_retries() {
         &["audiences", "list"],
     );
     assert_eq!((shown.code, service.requests().len()), (8, 5), "{shown:?}");
+
     let service = Service::always(200, r#"[{"id":"aud_1"}]"#);
     let lines = run(
         &home("output = \"ndjson\""),
@@ -441,6 +467,7 @@ fn output_timeout_and_retries() {
         &["audiences", "list"],
     );
     assert_eq!(lines.stdout, "{\"id\":\"aud_1\"}\n");
+
     // Accepts connections and never responds.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", silent.local_addr().expect("an address"));

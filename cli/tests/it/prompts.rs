@@ -175,7 +175,8 @@ fn login_checks_the_base_url_before_it_asks_for_the_key() {
 
 #[test]
 fn a_loopback_host_without_a_scheme_means_http() {
-    let (home, service) = (Home::new(), Service::always(200, "[]"));
+    let home = Home::new();
+    let service = Service::always(200, "[]");
     let mut terminal = Terminal::start(&home, &["login"], &[("NO_COLOR", "1")], 80);
     terminal.until("Base URL of the email service: ");
     terminal.write(&format!(
@@ -196,6 +197,7 @@ fn a_loopback_host_without_a_scheme_means_http() {
 /// Accepts a connection and reads the head of a request, without responding.
 fn receive_head(listener: &std::net::TcpListener) -> std::net::TcpStream {
     use std::io::Read as _;
+
     let mut stream = support::accept(listener);
     let mut request = Vec::new();
     while !request.ends_with(b"\r\n\r\n") {

@@ -121,6 +121,7 @@ impl Terminal {
             !self.watchdog.expired(),
             "timed out waiting for the program's end: {text:?}"
         );
+
         let code = status
             .code()
             .unwrap_or(-status.signal().unwrap_or_default());

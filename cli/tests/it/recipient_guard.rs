@@ -26,6 +26,7 @@ fn run(home: &Home, service: &Service, args: &[&str], env: &[(&str, &str)]) -> R
 
 fn refused(run: &Run, problem: &str) {
     assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+
     let error = run.error();
     assert_eq!(
         (&error["code"], &error["kind"]),
@@ -123,6 +124,7 @@ fn every_command_that_sends_is_guarded_by_profile_and_environment() {
     for (args, problem) in &ways {
         refused(&run(&home, &service, args, &[]), problem);
     }
+
     refused(
         &run(
             &home,
@@ -144,6 +146,7 @@ fn every_command_that_sends_is_guarded_by_profile_and_environment() {
         "a@ex",
     );
     assert_eq!(service.requests(), [""; 0]);
+
     let sent = run(&home, &service, &ways[0].0, &env);
     assert_eq!((sent.code, service.requests().len()), (0, 1), "{sent:?}");
 
@@ -152,8 +155,10 @@ fn every_command_that_sends_is_guarded_by_profile_and_environment() {
         from(&[]),
         (json!(["@example.com", "me+*@x.test"]), json!("profile"))
     );
+
     let source = json!("environment SVC_ALLOW_RECIPIENTS");
     assert_eq!(from(&env), (json!(["me@x.test", "@customer.test"]), source));
+
     let doctor = home.run_with_env(&["doctor"], &env);
     let doctor = doctor.json();
     let finding = doctor.as_array().expect("a list").iter();
@@ -184,6 +189,7 @@ fn nothing_else_sends_past_the_guard() {
             &secret,
         ]
     };
+
     let api = format!("{url}/api/v1/emails");
     let api_with_key = format!("{with_key}/api/v1/emails");
     let api_with_query = format!("{api}?to=ada@customer.test");
@@ -247,7 +253,9 @@ fn nothing_else_sends_past_the_guard() {
         assert_eq!(run.code, 2, "{args:?}: {run:?}");
         assert_eq!(run.error()["code"], "recipient_guard", "{args:?}: {run:?}");
     }
+
     assert_eq!(service.requests(), [""; 0]);
+
     // Events are delivered, and what is documented and sends nothing is called.
     let run_it = |args: &[&str]| run(&home, &service, args, &env).code;
     assert_eq!(run_it(&["trigger", "email.sent", "--to", &url]), 0);
@@ -292,8 +300,10 @@ fn a_redirect_is_shown_by_a_dry_run_and_reaches_the_sandbox() {
             .contains("recipient guard: all emails go to me@x.test"),
         "{shown:?}"
     );
+
     let sent = home.run_with_env(&send, &env);
     assert_eq!(sent.code, 0, "{sent:?}");
+
     let messages = home.sandbox_json(&["sandbox", "messages", "list"]);
     let messages = messages["data"]
         .as_array()
@@ -301,6 +311,7 @@ fn a_redirect_is_shown_by_a_dry_run_and_reaches_the_sandbox() {
         .expect("a list")
         .clone();
     assert_eq!(messages.len(), 1, "{messages:?}");
+
     let id = messages[0]["id"].as_str().expect("an id");
     let raw = home
         .run(&["--sandbox", "sandbox", "messages", "get", id, "--raw"])
@@ -364,6 +375,7 @@ fn an_unusable_guard_sends_nothing() {
         assert_eq!(failed.code, 2, "{failed:?}");
         assert!(failed.stderr.contains(problem), "{failed:?}");
     }
+
     home.file(
         "config/svc/config.toml",
         "[profiles.default]\nallow_recipients = [1]\n",
@@ -375,8 +387,10 @@ fn an_unusable_guard_sends_nothing() {
             .contains("`allow_recipients`: recipient guard: `1` is not a rule"),
         "{failed:?}"
     );
+
     let doctor = home.run_with_env(&["doctor"], &[("SVC_REDIRECT_RECIPIENTS", "me")]);
     assert_eq!(doctor.code, 2, "{doctor:?}");
+
     home.file("config/svc/config.toml", "");
     let other = [
         ("SVC_REDIRECT_RECIPIENTS", "a@c.test"),
@@ -388,6 +402,7 @@ fn an_unusable_guard_sends_nothing() {
         doctor.stdout.contains("a@c.test matches none of its rules"),
         "{doctor:?}"
     );
+
     home.file(
         "config/svc/config.toml",
         "[profiles.default]\nallow_recipients = [\"b.test\"]\n",
@@ -419,6 +434,7 @@ fn a_misspelled_guard_sends_nothing() {
         let problem = format!("{name} is not a setting");
         refused(&run(&home, &service, &send, &[(name, "1")]), &problem);
     }
+
     for config in [
         "[profiles.default]\nallow_recipient = [\"@example.com\"]\n",
         "allow_recipients = [\"@example.com\"]\n[profiles.default]\n",
@@ -426,7 +442,9 @@ fn a_misspelled_guard_sends_nothing() {
         home.file("config/svc/config.toml", config);
         refused(&run(&home, &service, &send, &[]), "is not a setting");
     }
+
     assert_eq!(service.requests().len(), 0);
+
     // That of another profile is not used here.
     home.file(
         "config/svc/config.toml",
@@ -440,7 +458,8 @@ fn a_job_is_not_continued_without_its_guard() {
     let accepted = r#"[{"id":"eml_1"},{"id":"eml_2"}]"#;
     let responses = [(200, "[]"), (401, "{}"), (200, accepted)];
     let responses = responses.map(|(status, body)| http_response(status, "", body));
-    let (home, service) = (Home::new(), Service::with_responses(&responses));
+    let home = Home::new();
+    let service = Service::with_responses(&responses);
     home.file("people.csv", "email\na@customer.test\nb@customer.test\n");
     let bulk = [
         "bulk",
@@ -460,6 +479,7 @@ fn a_job_is_not_continued_without_its_guard() {
         &redirect,
     );
     assert_eq!(started.code, 3, "{started:?}");
+
     let jobs = home.run(&["bulk", "list"]).json();
     let resume = [
         "bulk",

@@ -43,9 +43,11 @@ fn the_book_has_every_command_and_stays_short() {
             small.push_str(&section);
         }
     }
+
     for (name, text) in schemas() {
         files.insert(format!("schemas/{name}"), text);
     }
+
     let temporary = tempfile::tempdir().expect("a directory");
     let book = std::env::var_os("SVC_BOOK").map_or(temporary.path().to_owned(), Into::into);
     copy(
@@ -58,10 +60,12 @@ fn the_book_has_every_command_and_stays_short() {
         fs::create_dir_all(path.parent().expect("a folder")).expect("created");
         fs::write(path, text).expect("written");
     }
+
     let change = |path: &Path, change: &dyn Fn(String) -> String| {
         let text = fs::read_to_string(path).expect("a page");
         fs::write(path, change(text)).expect("written");
     };
+
     change(&commands.join("reference.md"), &|text| text + &small);
     change(&book.join("SUMMARY.md"), &|text| {
         let entry = |name| format!("    - [svc {name}](commands/reference/{name}.md)\n");
@@ -69,7 +73,8 @@ fn the_book_has_every_command_and_stays_short() {
         assert!(text.contains(REFERENCE), "{text}");
         text.replace(REFERENCE, &format!("{REFERENCE}{entries}"))
     });
-    let (mut words, mut pages) = (0, 0);
+    let mut words = 0;
+    let mut pages = 0;
     each_page(&book, &mut |text| {
         // Marks of lists, tables and code are not words.
         let is_word = |word: &&str| word.contains(char::is_alphanumeric);
@@ -141,6 +146,7 @@ fn schemas() -> BTreeMap<String, String> {
             .or_default()
             .push(command);
     }
+
     let files = commands.into_iter();
     let files = files.map(|(name, all)| (format!("{name}.json"), Value::from(all)));
     let files = files.chain([("common.json".to_owned(), common)]);
@@ -165,6 +171,7 @@ fn section(command: &Command) -> String {
         leaf(&mut text, "##", command, &[]);
         return text;
     }
+
     writeln!(text, "\n## svc {name}\n\n{}", about(command)).expect("written");
     let all = commands();
     let leaves = all
@@ -180,6 +187,7 @@ fn section(command: &Command) -> String {
             *counts.entry(described).or_default() += 1;
         }
     }
+
     let shared = counts
         .into_iter()
         .filter(|(_, count)| *count > 1)
@@ -191,6 +199,7 @@ fn section(command: &Command) -> String {
     for (_, command) in leaves {
         leaf(&mut text, "###", command, &shared);
     }
+
     text
 }
 

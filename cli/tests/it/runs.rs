@@ -188,6 +188,7 @@ fn check(rows: &[Row]) {
             wrong.push(format!("`{}` differs from its snapshot", row.command));
         }
     }
+
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
@@ -233,6 +234,7 @@ fn play(world: &World, row: &Row, wrong: &mut Vec<String>) -> String {
             kept = Some((prepared(*situation), scene));
         }
     }
+
     text
 }
 
@@ -266,12 +268,14 @@ fn scene_of<'w>(
         }
         _ => {}
     }
+
     let mut scene = world.scene();
     if prepared(situation) {
         for line in &row.given {
             scene.prepare(line);
         }
     }
+
     scene
 }
 
@@ -297,11 +301,13 @@ fn problems(
             outcome.code
         ));
     }
+
     for secret in SECRETS {
         if outcome.stderr.contains(secret) {
             found.push("a secret is in standard error".to_owned());
         }
     }
+
     if stream == Stream::Pipe && outcome.code != 0 && !run.line.contains("-o table") {
         let last = outcome.stderr.lines().last().unwrap_or_default();
         let object = serde_json::from_str::<Value>(last).unwrap_or_default();
@@ -309,6 +315,7 @@ fn problems(
             found.push("standard error does not end with an error object".to_owned());
         }
     }
+
     let name = situation.name();
     let output = format!("{}{}", outcome.stdout, outcome.stderr);
     found
@@ -329,6 +336,7 @@ fn shortened(text: &str, head: Option<usize>) -> String {
         };
         return format!("{text}{end}");
     };
+
     let mut lines = text.lines();
     let mut shown = lines
         .by_ref()

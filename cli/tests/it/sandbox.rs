@@ -98,8 +98,10 @@ fn an_unverified_sender_is_refused_with_a_hint() {
     .concat();
     let run = home.run(&args);
     assert_eq!((run.code, run.stdout.as_str()), (6, ""), "{run:?}");
+
     let error = run.error();
     assert_eq!(error["code"], "domain_not_verified");
+
     let hint = error["hint"].as_str().expect("a hint");
     assert!(hint.contains("svc --sandbox domains create"), "{hint}");
     assert!(hint.contains("svc --sandbox domains verify"), "{hint}");
@@ -130,6 +132,7 @@ fn a_verified_domain_can_send() {
         home.sandbox_json(&["domains", "verify", id])["verified"],
         true
     );
+
     home.sandbox_json(&send("hello@shop.test", "ada@example.test"));
 
     assert_eq!(
@@ -148,6 +151,7 @@ fn wait_follows_an_email_to_its_final_status() {
     ]
     .concat();
     assert_eq!(home.sandbox_json(&good)["status"], "delivered");
+
     let bad = [
         send("hello@sandbox.test", "bounced@example.test"),
         vec!["--wait"],
@@ -176,6 +180,7 @@ fn a_scheduled_email_can_be_cancelled() {
         home.sandbox_json(&["emails", "get", id])["status"],
         "queued"
     );
+
     let late = with_longer_timeouts(|timeout| {
         let run = home.run(&[
             "--sandbox",
@@ -198,6 +203,7 @@ fn a_scheduled_email_can_be_cancelled() {
         home.sandbox_json(&["emails", "cancel", id])["status"],
         "cancelled"
     );
+
     let again = home.run(&["--sandbox", "emails", "cancel", id]);
     assert_eq!(
         (again.code, again.error()["code"].clone()),
@@ -226,6 +232,7 @@ fn audiences_contacts_and_webhooks() {
         (&contact["metadata"], &contact["topics"]),
         (&json!({"seats": 5}), &json!(["a", "b"]))
     );
+
     let id = contact["id"].as_str().expect("an id");
     let updated = home.sandbox_json(&[
         "contacts",
@@ -254,11 +261,13 @@ fn audiences_contacts_and_webhooks() {
         home.sandbox_json(&["audiences", "get", audience])["name"],
         "News"
     );
+
     home.sandbox_json(&["contacts", "delete", id, "--yes"]);
     assert_eq!(
         home.sandbox_json(&["contacts", "list", audience, "--all"]),
         json!([])
     );
+
     home.sandbox_json(&["audiences", "delete", audience, "--yes"]);
     assert_eq!(
         home.run(&["--sandbox", "audiences", "get", audience]).code,
@@ -272,6 +281,7 @@ fn audiences_contacts_and_webhooks() {
             .as_str()
             .is_some_and(|secret| !secret.is_empty())
     );
+
     let id = webhook["id"].as_str().expect("an id");
     assert_eq!(
         home.sandbox_json(&["webhooks", "update", id, "--active", "false"])["active"],
@@ -282,6 +292,7 @@ fn audiences_contacts_and_webhooks() {
         10,
         "no listener at that port"
     );
+
     home.sandbox_json(&["webhooks", "delete", id, "--yes"]);
     assert_eq!(home.sandbox_json(&["webhooks", "list"]), json!([]));
 }
@@ -294,6 +305,7 @@ fn extraction_service() {
         (&me["organization"]["name"], &me["auth"]["scope"]),
         (&json!("Sandbox"), &json!("full"))
     );
+
     let url = "http://127.0.0.1:9/hooks";
     let args = [
         "extraction",
@@ -309,6 +321,7 @@ fn extraction_service() {
         home.sandbox_json(&["extraction", "webhooks", "list"])[0]["url"],
         url
     );
+
     home.sandbox_json(&["extraction", "webhooks", "delete", id, "--yes"]);
     assert_eq!(
         home.sandbox_json(&["extraction", "webhooks", "list"]),
@@ -327,6 +340,7 @@ fn emails_of_a_batch_fail_individually() {
     assert_eq!(run.code, 11, "{run:?}");
     assert_eq!(run.json()[0]["result"], "accepted");
     assert_eq!(run.json()[1]["error"]["code"], "domain_not_verified");
+
     let file = home.file("good.json", format!("[{good}]"));
     assert_eq!(
         home.sandbox_json(&["emails", "batch", &file])[0]["status"],
@@ -340,6 +354,7 @@ fn a_running_server_is_found_and_used() {
     let serving = RunningServer::start(&home, &[]);
     let status = home.run(&["sandbox", "status"]);
     assert_eq!(status.json()["status"], "ok", "{status:?}");
+
     let sent = home.sandbox_json(&send("hello@sandbox.test", "ada@example.test"));
     // The same server, without `--sandbox` and with the sandbox's default key.
     let key = home.file("key", "mk_test_sandbox");
@@ -360,6 +375,7 @@ fn a_running_server_is_found_and_used() {
     assert_eq!(second.error()["code"], "data_directory_in_use");
 
     assert_eq!(home.run(&["sandbox", "stop"]).json()["stopped"], true);
+
     let status = home.run_with_env(
         &["sandbox", "status"],
         &[("SVC_SANDBOX_ADDR", "127.0.0.1:1")],
@@ -382,12 +398,14 @@ fn an_empty_list_of_a_server_of_its_own_says_so() {
         list.stderr.contains("this command started its own"),
         "{list:?}"
     );
+
     let deliveries = ["sandbox", "deliveries", "list"];
     let wrong = home.run(&[&deliveries[..], &["--event", "email.delivery"]].concat());
     assert!(
         wrong.code == 2 && wrong.stderr.contains("email.delivered"),
         "{wrong:?}"
     );
+
     let sent = [
         ("webhooks create", "https://shop.test/hooks"),
         ("webhooks create", "https://b.test"),
@@ -398,6 +416,7 @@ fn an_empty_list_of_a_server_of_its_own_says_so() {
             .chain([url, "--event", "email.delivered"]);
         home.sandbox_json(&words.collect::<Vec<_>>());
     }
+
     home.sandbox_json(&send("hello@sandbox.test", "ada@example.test"));
     let of_url = home.run(&[&deliveries[..], &["--webhook", "https://shop.test/hooks"]].concat());
     assert_eq!(
@@ -410,7 +429,8 @@ fn an_empty_list_of_a_server_of_its_own_says_so() {
 
 #[test]
 fn a_server_elsewhere_is_used() {
-    let (home, other) = (Home::new(), Home::new());
+    let home = Home::new();
+    let other = Home::new();
     let args = ["--in-memory", "--network", "public"];
     let mut command = other.command(&["sandbox", "serve", "--addr", "127.0.0.1:0"]);
     command
@@ -428,20 +448,24 @@ fn a_server_elsewhere_is_used() {
         3,
         "the key of another sandbox"
     );
+
     let sent = home.run_with_env(&send, &with_key);
     let id = sent.json()["id"].clone();
     let list = home
         .run_with_env(&["sandbox", "emails", "list"], &named)
         .json();
     assert_eq!(list[0]["id"], id, "{list}");
+
     let status = home.run_with_env(&["sandbox", "status"], &named).json();
     assert_eq!(
         (&status["status"], &status["data"]),
         (&json!("ok"), &Value::Null),
         "{status}"
     );
+
     let page = home.run_with_env(&["sandbox", "open", "--print"], &named);
     assert_eq!(page.stdout.trim(), url, "{page:?}");
+
     let shown = home.run_with_env(&[&["--dry-run"], send.as_slice()].concat(), &named);
     assert!(shown.stdout.contains(&serving.http), "{shown:?}");
 
@@ -500,6 +524,7 @@ fn a_missing_scope_is_named() {
         &[("SVC_EMAIL_URL", &serving.http), ("SVC_EMAIL_KEY", key)],
     );
     assert_eq!((run.code, run.stdout.as_str()), (4, ""), "{run:?}");
+
     let error = run.error();
     assert_eq!(error["required_scope"], "emails:send");
     assert!(
@@ -550,10 +575,12 @@ fn a_sandbox_run_ignores_live_urls_keys_and_proxies() {
     ];
     let run = home.run_with_env(&["audiences", "list"], &env);
     assert_eq!((run.code, run.stdout.as_str()), (0, "[]\n"), "{run:?}");
+
     let asked = home
         .run_with_env(&["--dry-run", "audiences", "list"], &env)
         .json();
     assert_eq!(asked["headers"]["authorization"], "Bearer ***", "{asked}");
+
     let who = home.run_with_env(&["whoami"], &env);
     assert_eq!(
         (who.code, who.json()["email"]["key"].as_str()),
@@ -582,6 +609,7 @@ fn attachments_and_bodies_come_from_files_and_standard_input() {
     ]);
     let run = home.run_with_input(&[&["--sandbox"], &args[..]].concat(), [0, 159, 146, 150]);
     assert_eq!(run.code, 0, "{run:?}");
+
     let email = home.sandbox_json(&["emails", "get", run.json()["id"].as_str().expect("an id")]);
     let names = email["attachments"].as_array().expect("a list");
     assert_eq!(names.len(), 2, "{email}");
@@ -624,6 +652,7 @@ fn control_commands_work_against_a_server() {
         );
         run
     };
+
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
 
     let organization = sandbox(&["organizations", "create", "--name", "Other"]).json();
@@ -631,11 +660,13 @@ fn control_commands_work_against_a_server() {
         text(&organization["email_key"]).starts_with("mk_test_"),
         "{organization}"
     );
+
     let listed = sandbox(&["organizations", "list"]).json();
     assert_eq!(
         (&listed[0]["name"], &listed[1]["id"]),
         (&json!("Sandbox"), &organization["id"])
     );
+
     let key = sandbox(&[
         "keys",
         "create",
@@ -651,6 +682,7 @@ fn control_commands_work_against_a_server() {
             .as_array()
             .is_some_and(|keys| keys.iter().any(|k| k["id"] == key["id"]))
     );
+
     sandbox(&["keys", "delete", &text(&key["id"]), "--yes"]);
 
     sandbox(&[
@@ -666,6 +698,7 @@ fn control_commands_work_against_a_server() {
         sandbox(&["templates", "get", "hi"]).json()["text"],
         "Hello {{ name }}"
     );
+
     let mut args = send("hello@sandbox.test", "ada@example.test");
     args.truncate(args.len() - 2);
     args.extend(["--template", "hi", "--var", "name=Ada", "--wait"]);
@@ -681,6 +714,7 @@ fn control_commands_work_against_a_server() {
             .stdout
             .contains("Hello Ada")
     );
+
     sandbox(&["messages", "get", &id, "--links"]);
     sandbox(&["templates", "delete", "hi", "--yes"]);
 
@@ -700,6 +734,7 @@ fn control_commands_work_against_a_server() {
         sandbox(&["deliveries", "get", &delivery]).json()["webhook"],
         hook["id"]
     );
+
     sandbox(&["deliveries", "replay", &delivery]);
 
     sandbox(&[
@@ -716,6 +751,7 @@ fn control_commands_work_against_a_server() {
     assert!(text(&sandbox(&["extraction", "completed", "--data", "{}"]).json()["id"]).len() > 8);
 
     assert_eq!(sandbox(&["clock", "freeze"]).json()["frozen"], true);
+
     let before = text(&sandbox(&["clock", "show"]).json()["now"]);
     let after = text(&sandbox(&["clock", "advance", "1d"]).json()["now"]);
     assert!(after > before, "{before} {after}");
@@ -733,11 +769,13 @@ fn control_commands_work_against_a_server() {
     let failed = home.run(&["--sandbox", "audiences", "list", "--retries", "0"]);
     assert_eq!(failed.code, 8, "{failed:?}");
     assert_eq!(sandbox(&["faults", "list"]).json()[0]["id"], fault["id"]);
+
     let shown = sandbox(&["faults", "get", &text(&fault["id"])]).json();
     assert_eq!(
         shown["hits"][0]["operation"], "email audiences.list",
         "{shown}"
     );
+
     sandbox(&["faults", "remove", &text(&fault["id"])]);
 
     sandbox(&["dns", "withdraw", "sandbox.test", "spf"]);
@@ -759,6 +797,7 @@ fn a_fault_persists_until_the_next_command() {
         "503",
     ]);
     assert_eq!(added.code, 0, "{added:?}");
+
     let list = ["--sandbox", "audiences", "list", "--retries", "0"];
     assert_eq!(home.run(&list).code, 8);
     assert_eq!(home.run(&list).code, 0);
@@ -784,11 +823,13 @@ fn an_invalid_smtp_certificate_fails_at_startup() {
         .concat(),
     );
     assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+
     let message = run.error()["message"].as_str().map(str::to_owned);
     assert_eq!(
         message.as_deref(),
         Some("--smtp-cert-file: no certificate in PEM form")
     );
+
     let alone = home.run(&[&args[..], &["--smtp-cert-file", &file]].concat());
     assert_eq!(alone.code, 2, "{alone:?}");
 }
@@ -900,6 +941,7 @@ fn a_check_of_html_fails_if_a_mail_program_that_counts_lacks_a_feature() {
         let to = ["emails", "send", "--from", from, "--to", to];
         home.sandbox_json(&[&to[..], &["--subject", "S", option, body]].concat());
     }
+
     let check = |to: &str, options: &[&str]| {
         let id = home.sandbox_json(&["sandbox", "messages", "wait", "--to", to]);
         let id = id["id"].as_str().expect("an id").to_owned();
@@ -908,6 +950,7 @@ fn a_check_of_html_fails_if_a_mail_program_that_counts_lacks_a_feature() {
 
     let radius = check("ada@example.test", &["--json"]);
     assert_eq!(radius.code, 10, "{radius:?}");
+
     let feature = &radius.json()["features"][0];
     assert_eq!(feature["name"], "css-border-radius");
     assert_eq!(
@@ -915,6 +958,7 @@ fn a_check_of_html_fails_if_a_mail_program_that_counts_lacks_a_feature() {
         serde_json::json!(["Outlook (Windows, Windows Mail)"])
     );
     assert!(radius.stderr.contains("html_not_supported"), "{radius:?}");
+
     let table = check("ada@example.test", &["-o", "table"]);
     assert!(table.stdout.contains("border-radius"), "{table:?}");
 
@@ -976,6 +1020,7 @@ fn every_control_operation_has_a_command() {
         );
         missing.retain(|known| known != row);
     }
+
     assert!(missing.is_empty(), "without a command: {missing:#?}");
 }
 
@@ -997,16 +1042,20 @@ fn api_sends_any_request_and_follows_pages() {
     home.sandbox_json(&["contacts", "import", id, &file]);
     let path = format!("/api/v1/audiences/{id}/contacts?pageSize=2");
     assert_eq!(home.sandbox_json(&["api", "get", &path])["total"], 5);
+
     let all = home.sandbox_json(&["api", "GET", &path, "--all"]);
     assert_eq!(all.as_array().map(Vec::len), Some(5), "{all}");
+
     let lines = home.run(&["--sandbox", "api", "GET", &path, "--all", "-o", "ndjson"]);
     assert_eq!(lines.stdout.lines().count(), 5);
     assert_eq!(
         home.sandbox_json(&["api", "GET", "/v1/me"])["auth"]["scope"],
         "full"
     );
+
     let missing = home.run(&["--sandbox", "api", "GET", "/api/v1/nothing"]);
     assert_eq!(missing.code, 5, "{missing:?}");
+
     let deleted = home.run(&[
         "--sandbox",
         "api",
@@ -1035,6 +1084,7 @@ fn a_sandbox_run_speaks_as_the_sandbox_does() {
     home.sandbox_json(&["contacts", "create", "News", "ada@x.test"]);
     let out = home.sandbox_json(&["contacts", "update", "ada@x.test", "--subscribed", "false"]);
     assert_eq!(out["subscribed"], false, "{out}");
+
     let elsewhere = [("SVC_SANDBOX_URL", server.http.as_str())];
     let listed = home.run_with_env(&["--sandbox", "audiences", "list"], &elsewhere);
     assert_eq!(listed.json()[0]["id"], own["id"], "{listed:?}");

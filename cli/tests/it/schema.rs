@@ -139,6 +139,7 @@ fn the_output_of_every_command_matches_its_schema() {
             "mcp" | "bulk pause" | "bulk settle" | "bulk work" | "sandbox messages release"
         )
     };
+
     for spec in svc_cli::commands()
         .into_iter()
         .filter(|spec| !needs_more(&spec.path))
@@ -182,6 +183,7 @@ fn emails(checker: &mut Checker) {
     ] {
         checker.run(&line);
     }
+
     checker.fail(&format!("bulk pause {job}"), 6);
     checker.run("bulk forget --yes");
     checker.fail(&format!("bulk settle {job} --resend 2"), 2);
@@ -287,6 +289,7 @@ fn deliveries(checker: &mut Checker) {
         let line = lines.next().expect("a line").expect("UTF-8");
         serde_json::from_str(&line).expect("JSON")
     };
+
     let ready = next();
     checker.check(&words, &ready);
     let to = text(&ready, "/listening").to_owned();
@@ -357,6 +360,7 @@ fn deliveries(checker: &mut Checker) {
         ];
         [&words[..], &[signature, &body]].concat().join(" ")
     };
+
     checker.run(&verify(&signature));
     checker.fail(&verify(&"0".repeat(64)), 10);
 }
@@ -412,10 +416,12 @@ fn local_server(checker: &mut Checker) {
     checker.run("sandbox settle");
     let words = ["sandbox", "exec", "--", "true"];
     assert_eq!(checker.home.run(&words).code, 0);
+
     checker.check(&words, &Value::Null);
     for part in ["", " --raw", " --html", " --links", " --attachments saved"] {
         checker.run(&format!("sandbox messages get {id}{part}"));
     }
+
     checker.run(&format!("sandbox messages check {id} --program Gmail"));
     // With a format, the URL is in an object.
     checker.run("sandbox open");
@@ -431,6 +437,7 @@ fn local_server(checker: &mut Checker) {
     for command in ["show", "freeze", "advance 1s", "resume", "real"] {
         checker.run(&format!("sandbox clock {command}"));
     }
+
     checker.run("sandbox due");
     let fault = checker.run("sandbox faults add --operation emails.send --status 503");
     checker.run("sandbox faults list");
@@ -457,6 +464,7 @@ fn watch(checker: &mut Checker, words: &[&str]) {
         }
     };
     assert_eq!(event["operation"], "audiences.list");
+
     let pid = watching.id().to_string();
     let killed = std::process::Command::new("kill")
         .args(["-TERM", &pid])

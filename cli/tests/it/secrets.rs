@@ -25,6 +25,7 @@ fn output_never_shows_the_key() {
             "{args:?}: {run:?}"
         );
     }
+
     let dry = home.run_with_env(&["--dry-run", "audiences", "list"], &env);
     assert_eq!(dry.code, 0, "{dry:?}");
     assert_eq!(dry.json()["method"], "GET");
@@ -56,6 +57,7 @@ fn a_dry_run_shows_the_request_and_sends_nothing() {
         &[("SVC_EMAIL_KEY", KEY), ("SVC_EMAIL_URL", url.as_str())],
     );
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+
     let request = run.json();
     assert_eq!(request["headers"]["idempotency-key"], "once");
     assert_eq!(
@@ -70,6 +72,7 @@ fn a_dry_run_shows_the_request_and_sends_nothing() {
 #[test]
 fn stored_keys_are_private_to_their_owner() {
     use std::os::unix::fs::PermissionsExt as _;
+
     let home = Home::new();
     let service = Service::always(200, "[]");
     assert_eq!(
@@ -77,6 +80,7 @@ fn stored_keys_are_private_to_their_owner() {
             .code,
         0
     );
+
     let path = home.path("config/svc/credentials.toml");
     assert_eq!(
         std::fs::metadata(&path)
@@ -86,6 +90,7 @@ fn stored_keys_are_private_to_their_owner() {
             & 0o777,
         0o600
     );
+
     let config = std::fs::read_to_string(home.path("config/svc/config.toml")).expect("read");
     assert!(!config.contains("topsecret"), "{config}");
 
@@ -103,6 +108,7 @@ fn stored_keys_are_private_to_their_owner() {
 #[test]
 fn a_key_file_that_others_can_read_is_warned_of() {
     use std::os::unix::fs::PermissionsExt as _;
+
     let home = Home::new();
     let service = Service::always(200, "[]");
     let file = home.file("key", format!("{KEY}\n"));
@@ -158,6 +164,7 @@ fn a_key_file_provides_the_key_for_the_command() {
     ]);
     assert_eq!(run.code, 0, "{run:?}");
     assert!(service.requests()[0].contains(&format!("authorization: Bearer {KEY}\r\n")));
+
     let fed = home.run_with_input(
         &[
             "--email-url",
@@ -305,6 +312,7 @@ fn home_with_secrets(url: &str) -> Home {
         KEY,
     );
     assert_eq!(login.code, 0, "{login:?}");
+
     home
 }
 
@@ -403,6 +411,7 @@ fn secrets_do_not_appear_in_the_process_list() {
 #[test]
 fn all_stored_files_are_private_to_their_owner() {
     use std::os::unix::fs::PermissionsExt as _;
+
     let home = home_with_secrets("http://127.0.0.1:9");
     // Existing directories that other users can read.
     for dir in ["config", "data", "elsewhere"] {
@@ -410,6 +419,7 @@ fn all_stored_files_are_private_to_their_owner() {
         std::fs::create_dir_all(&path).expect("created");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("changed");
     }
+
     let sent = home.run_with_env(
         &[
             "--sandbox",
@@ -425,6 +435,7 @@ fn all_stored_files_are_private_to_their_owner() {
         )],
     );
     assert_eq!(sent.code, 0, "{sent:?}");
+
     let mut listening = home.spawn(&["--sandbox", "listen"]);
     let mut line = String::new();
     let _watchdog = crate::support::Watchdog::start(&listening);
@@ -435,6 +446,7 @@ fn all_stored_files_are_private_to_their_owner() {
         .args(["-TERM", &pid])
         .status();
     assert!(killed.expect("runs").success());
+
     listening.wait().expect("ends");
 
     let mut checked = Vec::new();
@@ -467,6 +479,7 @@ fn all_stored_files_are_private_to_their_owner() {
             checked.push(name);
         }
     }
+
     for name in ["credentials.toml", "listen.secret", "svc.db"] {
         assert!(
             checked.iter().any(|seen| seen.starts_with(name)),

@@ -33,6 +33,7 @@ fn precedence_is_option_environment_file_profile_default() {
             from.as_str().map(str::to_owned),
         )
     };
+
     let pair = |value: &str, from: &str| (Some(value.to_owned()), Some(from.to_owned()));
     let file = ["--env-file", env_file.as_str()];
     let env = [("SVC_EMAIL_URL", "http://env.example")];
@@ -45,11 +46,13 @@ fn precedence_is_option_environment_file_profile_default() {
         show(&file, &env),
         pair("http://env.example", "environment SVC_EMAIL_URL")
     );
+
     let option = ["--email-url", "http://option.example"];
     assert_eq!(
         show(&[&file[..], &option].concat(), &env),
         pair("http://option.example", "--email-url")
     );
+
     let other = home.run_with_env(&["config", "show"], &[("SVC_PROFILE", "other")]);
     assert_eq!(shown(&other, "email_url").0, "http://other.example");
     assert_eq!(shown(&other, "retries").0, 5);
@@ -86,6 +89,7 @@ fn login_checks_and_stores_the_key_and_logout_removes_it() {
         (0, serde_json::json!([])),
         "{list:?}"
     );
+
     let profiles = home.run(&["profiles", "list"]).json();
     assert_eq!(profiles[0]["email_key"], "mk_live_…");
 
@@ -93,6 +97,7 @@ fn login_checks_and_stores_the_key_and_logout_removes_it() {
         home.run(&["logout"]).json()["deleted"],
         serde_json::json!(["email"])
     );
+
     let list = home.run(&["audiences", "list"]);
     assert_eq!(
         (list.code, list.error()["code"].as_str()),
@@ -123,7 +128,9 @@ fn a_profile_refuses_the_key_of_another_organization() {
             ),
         )
     };
-    let (first, second) = (me("org_1"), me("org_2"));
+
+    let first = me("org_1");
+    let second = me("org_2");
     let login = |service: &Service| {
         let url = service.url();
         home.run_with_input(
@@ -138,10 +145,13 @@ fn a_profile_refuses_the_key_of_another_organization() {
             "sk_test_a",
         )
     };
+
     assert_eq!(login(&first).code, 0);
+
     let refused = login(&second);
     assert_eq!(refused.code, 10, "{refused:?}");
     assert_eq!(refused.error()["code"], "wrong_organization");
+
     let who = home.run(&["whoami"]);
     assert_eq!(
         who.json()["extraction"]["organization"]["id"],
@@ -173,6 +183,7 @@ fn a_profile_refuses_the_key_of_another_organization() {
             .iter()
             .all(|request| request.starts_with("GET /v1/me "))
     );
+
     let same = [("SVC_EXTRACTION_KEY", "sk_test_b")];
     home.run_with_env(&create, &same);
     let sent = first.requests().pop().expect("a request");
@@ -274,6 +285,7 @@ fn concurrent_logins_do_not_lose_updates() {
         let run = crate::support::Run::wait(login);
         assert_eq!(run.code, 0, "{run:?}");
     }
+
     let stored = home
         .run(&["profiles", "list", "--jq", ".[] | select(.email_key).name"])
         .stdout;
@@ -315,6 +327,7 @@ fn the_environment_overrides_the_file_for_the_sandbox() {
     let file = home.file("vars", "SVC_SANDBOX=1\n");
     let args = ["--env-file", &file, "--dry-run", "audiences", "list"];
     assert_eq!(home.run(&args).code, 0);
+
     let off = home.run_with_env(&args, &[("SVC_SANDBOX", "0")]);
     assert_eq!(
         (off.code, &off.error()["code"]),
@@ -328,6 +341,7 @@ fn the_environment_overrides_the_file_for_the_sandbox() {
 #[test]
 fn variables_that_are_not_utf8_are_rejected() {
     use std::os::unix::ffi::OsStrExt as _;
+
     let home = Home::new();
     let service = Service::always(200, "[]");
     assert_eq!(
@@ -335,6 +349,7 @@ fn variables_that_are_not_utf8_are_rejected() {
             .code,
         0
     );
+
     let asked = service.requests().len();
     for (name, value) in [
         ("SVC_EMAIL_KEY", &b"mk_live_\xff"[..]),
@@ -347,6 +362,7 @@ fn variables_that_are_not_utf8_are_rejected() {
         let run = crate::support::Run::of(command.output().expect("svc runs"));
         assert_eq!(run.code, 2, "{name}: {run:?}");
     }
+
     assert_eq!(service.requests().len(), asked);
 }
 
@@ -373,6 +389,7 @@ fn unknown_entries_and_time_zones_are_reported() {
     );
     let shown = home.run(&["config", "show", "-o", "table"]);
     assert_eq!(shown.code, 0, "{shown:?}");
+
     let warning =
         "`timout` in profile `default` is unknown and has no effect; did you mean timeout?";
     assert!(shown.stderr.contains(warning), "{shown:?}");
@@ -380,6 +397,7 @@ fn unknown_entries_and_time_zones_are_reported() {
         shown.stderr.contains("`colour` in config.toml is unknown"),
         "{shown:?}"
     );
+
     let checked = home.run(&["doctor"]).json();
     let found = checked.as_array().expect("findings").iter();
     let found = found
@@ -390,6 +408,7 @@ fn unknown_entries_and_time_zones_are_reported() {
     // Images without tzdata know no zone. Only what depends on one fails.
     let env = [("TZ", "Europe/Berln")];
     assert_eq!(home.run_with_env(&["version"], &env).code, 0);
+
     let run = home.run_with_env(&["replay", "--since", "yesterday"], &env);
     assert_eq!(
         (run.code, run.error()["kind"].clone()),
@@ -442,7 +461,9 @@ fn a_misspelled_variable_is_refused() {
             "{run:?}"
         );
     }
+
     assert_eq!(service.requests(), [""; 0]);
+
     // Those of other programs are named.
     let others = [
         ("SVC_HOME", "1"),
@@ -464,9 +485,11 @@ fn booleans_are_read_without_regard_to_case() {
     for value in ["False", "FALSE", "No", "OFF", "0"] {
         assert_eq!(shown(&sandbox(value), "sandbox").0, false, "{value}");
     }
+
     for value in ["True", "YES", "on", "1"] {
         assert_eq!(shown(&sandbox(value), "sandbox").0, true, "{value}");
     }
+
     let run = sandbox("maybe");
     assert_eq!(
         (run.code, &run.error()["kind"]),
@@ -495,6 +518,7 @@ fn a_variable_that_is_set_and_empty_is_refused() {
         let message = format!("environment {name}: it is empty");
         assert_eq!(run.error()["message"], message, "{name}");
     }
+
     // No key is used.
     for args in [
         &["version"][..],
@@ -508,6 +532,7 @@ fn a_variable_that_is_set_and_empty_is_refused() {
             "{args:?}"
         );
     }
+
     // The sandbox does not use the keys of a service.
     let run = home.run_with_env(&["--sandbox", "config", "show"], &[("SVC_EMAIL_KEY", "")]);
     assert_eq!(run.code, 0, "{run:?}");
@@ -529,8 +554,10 @@ fn a_key_can_be_in_a_file_that_a_variable_names() {
         "{:?}",
         service.requests()
     );
+
     let from = shown(&home.run_with_env(&["config", "show"], &base), "email_key").1;
     assert_eq!(from, "environment SVC_EMAIL_KEY_FILE");
+
     let both = [&base[..], &[("SVC_EMAIL_KEY", "mk_test_x")]].concat();
     let run = home.run_with_env(&["audiences", "list"], &both);
     assert_eq!(
@@ -538,6 +565,7 @@ fn a_key_can_be_in_a_file_that_a_variable_names() {
         (2, &json!("usage")),
         "{run:?}"
     );
+
     let missing = [base[0], ("SVC_EMAIL_KEY_FILE", "nowhere")];
     assert_eq!(home.run_with_env(&["audiences", "list"], &missing).code, 2);
 }
@@ -547,6 +575,7 @@ fn config_set_changes_a_setting_of_a_profile() {
     let home = Home::new();
     home.file("config/svc/config.toml", format!("# mine\n{CONFIG}"));
     assert_eq!(home.run(&["config", "set", "retries", "5"]).code, 0);
+
     let list = [
         "config",
         "set",
@@ -559,6 +588,7 @@ fn config_set_changes_a_setting_of_a_profile() {
         home.run(&list).json()["value"],
         json!(["@a.test", "b@c.test"])
     );
+
     let file = std::fs::read_to_string(home.path("config/svc/config.toml")).expect("read");
     assert!(
         file.starts_with("# mine\n") && file.contains("retries = 5\n"),
@@ -568,6 +598,7 @@ fn config_set_changes_a_setting_of_a_profile() {
         shown(&home.run(&["config", "show"]), "retries"),
         (json!(5), json!("profile"))
     );
+
     for (name, value) in [
         ("retries", "many"),
         ("output", "xml"),
@@ -587,6 +618,7 @@ fn config_set_changes_a_setting_of_a_profile() {
             "{name}: {run:?}"
         );
     }
+
     assert_eq!(
         home.run(&["config", "set", "dialect", "key-scheme=token,first-page=0"])
             .json()["value"],
@@ -598,6 +630,7 @@ fn config_set_changes_a_setting_of_a_profile() {
             .json()["value"],
         json!({"key-scheme": "token"})
     );
+
     let file = home.file("dialect.toml", "[dialect]\nlist-items = \"rows\"\n");
     assert_eq!(
         home.run(&["config", "set", "--from", &file]).json()["value"],
@@ -608,6 +641,7 @@ fn config_set_changes_a_setting_of_a_profile() {
             .code,
         0
     );
+
     let one = home.run(&[
         "--profile",
         "new",
@@ -619,6 +653,7 @@ fn config_set_changes_a_setting_of_a_profile() {
     ]);
     assert_eq!(one.stdout, "1\n", "{one:?}");
     assert_eq!(home.run(&["config", "get", "nothing"]).code, 2);
+
     let state = home.run(&["config", "path"]).json()["state"].clone();
     assert!(
         state
@@ -631,6 +666,7 @@ fn config_set_changes_a_setting_of_a_profile() {
         home.run(&["config", "set", "timeout", "1500ms"]).json()["value"],
         "1500ms"
     );
+
     let timeout = shown(&home.run(&["config", "show"]), "timeout");
     assert_eq!(timeout, (json!("1500ms"), json!("profile")));
 }
@@ -656,6 +692,7 @@ fn the_book_names_every_setting() {
         let is_key = ["email_key", "extraction_key"].contains(&name);
         assert!(is_key || book.contains(name), "{name}");
     }
+
     for name in [
         "SVC_EMAIL_KEY_FILE",
         "SVC_EXTRACTION_KEY_FILE",

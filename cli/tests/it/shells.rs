@@ -22,6 +22,7 @@ impl Shell {
         for (path, content) in more {
             home.file(path, content);
         }
+
         let completions = home.run(&["completions", name]).stdout;
         let before = std::fs::read_to_string(home.path(script)).unwrap_or_default();
         home.file(script, before + &completions);
@@ -85,10 +86,8 @@ impl Shell {
 #[test]
 #[cfg_attr(not(has_shell = "zsh"), ignore = "zsh is not installed")]
 fn zsh_completes_commands_options_values_files_and_ids() {
-    let (path, rc) = (
-        "zdot/.zshrc",
-        "PS1='ready> '\nautoload -U compinit\ncompinit -u -D\n",
-    );
+    let path = "zdot/.zshrc";
+    let rc = "PS1='ready> '\nautoload -U compinit\ncompinit -u -D\n";
     Shell::set_up("zsh", path, &[(path, rc)]).completes_everything();
 }
 
@@ -110,6 +109,7 @@ fn fish_completes_commands_options_values_files_and_ids() {
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{line}: {run:?}");
         run.stdout.lines().map(str::to_owned).collect::<Vec<_>>()
     };
+
     let audience = &fish.audience;
     let both = [
         format!("Readers\t{audience}"),

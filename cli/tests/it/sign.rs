@@ -79,6 +79,7 @@ fn mismatches_are_diagnosed_and_malformed_signatures_do_not_match() {
         ];
         home.run_with_input(&args, body)
     };
+
     let newline = verify(&signature, &format!("{BODY}\n"));
     assert_eq!(
         (newline.code, newline.stdout.as_str()),
@@ -86,6 +87,7 @@ fn mismatches_are_diagnosed_and_malformed_signatures_do_not_match() {
         "{newline:?}"
     );
     assert_eq!(newline.error()["fields"][0]["field"], "whitespace_changed");
+
     for malformed in ["", "zz", &signature[1..], &format!("sha256={signature}")] {
         assert_eq!(verify(malformed, BODY).code, 10, "{malformed}");
     }
@@ -104,7 +106,9 @@ fn the_whole_header_line_is_accepted() {
             BODY,
         )
     };
+
     assert_eq!(verify("email").code, 0, "{line}");
+
     let other = verify("extraction");
     assert_eq!(
         (other.code, &other.error()["hint"]),
@@ -131,6 +135,7 @@ fn invalid_secrets_and_unreadable_bodies_are_invalid_input() {
         assert_eq!(run.code, 2, "{secret:?}: {run:?}");
         assert!(!run.stderr.contains("whsec"), "{run:?}");
     }
+
     let args = [
         "verify",
         "--service",
@@ -146,10 +151,12 @@ fn invalid_secrets_and_unreadable_bodies_are_invalid_input() {
 
 #[test]
 fn trigger_hints_at_another_secret_after_401() {
-    let (home, application) = (Home::new(), Service::always(401, ""));
+    let home = Home::new();
+    let application = Service::always(401, "");
     let to = application.url();
     let run = home.run(&["-o", "table", "trigger", "email.sent", "--to", &to]);
     assert_eq!(run.code, 10, "{run:?}");
+
     let note = "signed with the secret of `svc listen --print-secret`\n";
     assert!(run.stderr.starts_with(note), "{run:?}");
     assert!(

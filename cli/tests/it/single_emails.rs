@@ -51,7 +51,9 @@ fn a_past_time_in_any_form_is_refused_and_a_future_one_is_taken() {
             assert!(run.stderr.contains("is in the past"), "{at}: {run:?}");
         }
     }
+
     assert_eq!(service.requests(), [""; 0]);
+
     let to = [
         &SEND[..],
         &["--to", "c@d.test", "--at", "2199-11-01T09:00+0100"],
@@ -84,6 +86,7 @@ fn a_time_in_another_form_is_refused_in_json() {
             assert!(run.stderr.contains("ISO 8601"), "{at}: {run:?}");
         }
     }
+
     assert_eq!(service.requests(), [""; 0]);
 }
 
@@ -124,6 +127,7 @@ fn an_address_with_an_invisible_character_is_refused_with_its_place() {
         let problem = error["fields"][0]["message"].as_str().expect("a message");
         assert!(problem.contains("U+200B, at position 2"), "{problem}");
     }
+
     assert_eq!(service.requests(), [""; 0]);
 }
 
@@ -135,13 +139,16 @@ fn a_name_with_separators_is_quoted_and_one_with_quotation_marks_refused() {
     let body = r#"{"from":"a@b.test","to":["Smith, John <c@d.test>"],"subject":"s","text":"t"}"#;
     let batch = run(&home, &service, &["emails", "batch", "-"], body);
     assert_ne!(batch.code, 2, "{batch:?}");
+
     let single = run(&home, &service, &to("Smith, John <c@d.test>"), "");
     assert_eq!(single.code, 0, "{single:?}");
+
     let requests = service.requests();
     for request in &requests {
         let quoted = r#""\"Smith, John\" <c@d.test>""#;
         assert!(request.contains(quoted), "{request}");
     }
+
     let refused = run(&home, &service, &to("O\"Neil <c@d.test>"), "");
     assert_eq!(refused.code, 2, "{refused:?}");
     assert_eq!(service.requests(), requests);
@@ -180,6 +187,7 @@ fn cancel_tells_what_became_of_each_email() {
             .map(|item| [item["id"].clone(), item["result"].clone()]);
         each.collect::<Vec<_>>()
     };
+
     assert_eq!(some.code, 11, "{some:?}");
     assert_eq!(
         json!(results(&some)),
@@ -226,6 +234,7 @@ fn cancel_without_an_id_is_wrong_usage() {
             "{run:?}"
         );
     }
+
     assert_eq!(service.requests(), [""; 0]);
 }
 
@@ -248,5 +257,6 @@ fn a_sandbox_that_is_the_only_one_to_check_limits_gets_fields_that_the_reference
         assert_eq!(run.code, 0, "{command}: {run:?}");
         assert!(!run.stderr.contains("ReplyTo"), "{command}: {run:?}");
     }
+
     runtime.block_on(server.stop());
 }

@@ -175,6 +175,7 @@ impl Run {
         if !needs_process(&command) {
             return Self::in_process(&command, input, Terminals::default());
         }
+
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -195,7 +196,8 @@ impl Run {
         let args = args.collect::<Vec<_>>();
         let env = command.get_envs();
         let env = env.filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
-        let (stdout, stderr) = (Captured::default(), Captured::default());
+        let stdout = Captured::default();
+        let stderr = Captured::default();
         let one_screen = terminals.stdout && terminals.stderr;
         let process = Process {
             env: env.collect(),
@@ -304,7 +306,8 @@ impl Service {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let addr = listener.local_addr().expect("an address");
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let (log, responses) = (Arc::clone(&requests), responses.to_vec());
+        let log = Arc::clone(&requests);
+        let responses = responses.to_vec();
         // The thread ends with the test process.
         std::thread::spawn(move || {
             for (index, stream) in listener.incoming().enumerate() {
@@ -456,6 +459,7 @@ fn reset_ignored_signals() {
     use tokio::signal::unix::{SignalKind, signal};
 
     static ONCE: Once = Once::new();
+
     ONCE.call_once(|| {
         // Without `/proc`, no signal is known to be ignored.
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -505,6 +509,7 @@ pub fn read_request(stream: &TcpStream) -> Option<String> {
             length = value.trim().parse().ok()?;
         }
     }
+
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     request.push_str(&String::from_utf8_lossy(&body));

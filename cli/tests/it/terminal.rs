@@ -43,9 +43,11 @@ fn tables_are_colored_and_fit() {
         seen.text
     );
     assert!(seen.text.contains("…  2026-12-01 "), "{}", seen.text);
+
     let wide = with_service(&service, &["audiences", "list", "--wide"], None);
     assert!(wide.text.contains(long), "{}", wide.text);
     assert!(seen.text.starts_with("\u{1b}[1mID"), "{:?}", seen.text);
+
     let plain = seen.text.replace("\u{1b}[1m", "").replace("\u{1b}[22m", "");
     assert!(
         plain.lines().all(|line| line.chars().count() <= 80),
@@ -60,8 +62,10 @@ fn columns_that_do_not_fit_are_counted() {
     let service = Service::always(200, body);
     let seen = with_service(&service, &["contacts", "list", "aud_1"], None);
     assert!(!seen.text.contains("TOPICS"), "{}", seen.text);
+
     let note = "2 columns are not shown, IDs are shortened; use --wide or --json";
     assert_eq!(seen.text.matches(note).count(), 1, "{}", seen.text);
+
     let wide = with_service(&service, &["contacts", "list", "aud_1", "--wide"], None);
     assert!(
         wide.text.contains("plan=pro") && !wide.text.contains("not shown"),
@@ -106,9 +110,11 @@ fn control_characters_in_responses_are_escaped() {
         let seen = with_service(&service, args, None);
         assert_harmless(&seen, args);
     }
+
     let text = Service::always(200, "\u{1b}]0;owned\u{7}\u{1b}[2J\u{7f}\r\u{202e}");
     let args = ["api", "GET", "/anything"];
     assert_harmless(&with_service(&text, &args, None), &args);
+
     let refused = Service::always(422, r#"{"error":{"code":"x","message":"\u001b[2Jno"}}"#);
     let seen = with_service(&refused, &["--color", "never", "audiences", "list"], None);
     assert!(!seen.text.contains('\u{1b}'), "{:?}", seen.text);
@@ -144,9 +150,11 @@ fn dangerous_commands_ask_for_confirmation() {
     let args = ["audiences", "delete", "aud_1"];
     let no = with_service(&service, &args, Some("\n"));
     assert_eq!(no.code, 2, "{}", no.text);
+
     let question = "Delete audience News (aud_1) and all contacts in it? [y/N]";
     assert!(no.text.contains(question), "{}", no.text);
     assert_eq!(service.requests().len(), 1);
+
     let yes = with_service(&service, &args, Some("y\n"));
     assert_eq!(yes.code, 0, "{}", yes.text);
     assert!(
@@ -183,6 +191,7 @@ fn slow_requests_show_a_spinner_that_is_cleared() {
     drop(stream);
     let seen = terminal.end();
     assert_eq!(seen.code, 0, "{}", seen.raw);
+
     let after = seen.raw.rsplit("\r\u{1b}[2K").next().expect("cleared");
     assert!(
         after.starts_with("no audiences; create one: "),
@@ -201,6 +210,7 @@ fn first_use_without_configuration() {
         "error: the email service is not set up: no base URL and no key\n  \
          try it on this machine: svc --sandbox emails get x\n  set it up: svc login --service email\n"
     );
+
     let args = [
         "--sandbox",
         "emails",
@@ -265,16 +275,21 @@ fn sandbox_serve_greets_and_says_for_whom_a_request_was_and_why_it_was_refused()
     ] {
         terminal.until(part);
     }
+
     let send = |from: &str| {
         let send = ["--sandbox", "emails", "send", "--from", from];
         let rest = ["--to", "ada@b.test", "--subject", "Hi", "--text", "Hello"];
         home.run(&[&send[..], &rest].concat()).code
     };
+
     assert_eq!(send("hello@sandbox.test"), 0);
+
     terminal.until("  202  emails.send ada@b.test (");
     assert_eq!(send("hello@x.test"), 6);
+
     terminal.until("  403  emails.send hello@x.test: ");
     assert_eq!(home.run(&["--sandbox", "audiences", "list"]).code, 0);
+
     terminal.until("  200  audiences.list GET /api/v1/audiences (");
     terminal.write("\u{3}");
     assert_eq!(terminal.end().code, 0);

@@ -19,6 +19,7 @@ fn sources() -> Vec<(PathBuf, String)> {
             }
         }
     }
+
     let mut found = Vec::new();
     walk(
         &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),

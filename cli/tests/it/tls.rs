@@ -50,7 +50,8 @@ impl App {
         let port = listener.local_addr().expect("an address").port();
         let requests = Arc::new(Mutex::new(Vec::new()));
         let connections = Arc::new(AtomicUsize::new(0));
-        let (kept, counted) = (Arc::clone(&requests), Arc::clone(&connections));
+        let kept = Arc::clone(&requests);
+        let counted = Arc::clone(&connections);
         std::thread::spawn(move || {
             for stream in listener.incoming().filter_map(Result::ok) {
                 counted.fetch_add(1, Ordering::SeqCst);
@@ -125,6 +126,7 @@ fn a_ledger_over_tls_trusts_only_the_bundle_and_keeps_its_password() {
         let stderr = list(args, host);
         assert!(stderr.contains("certificate"), "{stderr}");
     }
+
     assert_eq!(postgres.requests().len(), passwords.len());
 }
 
@@ -136,6 +138,7 @@ fn serve(mut stream: TlsStream, requests: &Mutex<Vec<String>>) -> Option<()> {
         let read = stream.read(&mut buffer).ok().filter(|read| *read > 0)?;
         request.extend_from_slice(&buffer[..read]);
     }
+
     requests
         .lock()
         .expect("no panic")
@@ -149,7 +152,8 @@ fn serve(mut stream: TlsStream, requests: &Mutex<Vec<String>>) -> Option<()> {
 
 #[test]
 fn trigger_trusts_only_certificates_in_the_bundle() {
-    let (home, app) = (Home::new(), App::start());
+    let home = Home::new();
+    let app = App::start();
     let bundle = home.file("ca.pem", &app.pem);
     let trigger = ["trigger", "email.sent", "--to", &app.url()];
     let run = home.run(&[&trigger[..], &["--ca-bundle", &bundle]].concat());
@@ -195,6 +199,7 @@ fn trigger_trusts_only_certificates_in_the_bundle() {
     let rubbish = home.file("rubbish.pem", "-----BEGIN CERTIFICATE-----\n?\n");
     let run = home.run(&[&trigger[..], &["--ca-bundle", &rubbish]].concat());
     assert_eq!(run.code, 2, "{run:?}");
+
     let absent = home.run(&[&trigger[..], &["--ca-bundle", "nowhere.pem"]].concat());
     assert_eq!(absent.code, 2, "{absent:?}");
     assert_eq!(app.requests().len(), 1);
@@ -237,11 +242,10 @@ fn trigger_trusts_only_certificates_in_the_bundle() {
 
 #[test]
 fn deliveries_are_forwarded_and_replayed_over_tls() {
-    let (home, app) = (Home::new(), App::start());
-    let (bundle, secret) = (
-        home.file("ca.pem", &app.pem),
-        home.file("secret", "whsec_1"),
-    );
+    let home = Home::new();
+    let app = App::start();
+    let bundle = home.file("ca.pem", &app.pem);
+    let secret = home.file("secret", "whsec_1");
     let url = app.url();
     let deliver = |options: &[&str]| {
         let args = ["listen", "--secret-file", &secret, "--forward-to", &url];
@@ -281,6 +285,7 @@ fn deliveries_are_forwarded_and_replayed_over_tls() {
         child.wait().expect("ends");
         (response, seen)
     };
+
     let (response, seen) = deliver(&["--ca-bundle", &bundle]);
     assert!(
         response.starts_with("HTTP/1.1 201") && response.contains("x-app: yes"),
@@ -316,6 +321,7 @@ fn deliveries_are_forwarded_and_replayed_over_tls() {
 
     let (response, _) = deliver(&["--skip-verify"]);
     assert!(response.starts_with("HTTP/1.1 201"), "{response}");
+
     let far = [
         "--forward-to",
         "https://shop.example/hooks",
@@ -330,7 +336,8 @@ fn deliveries_are_forwarded_and_replayed_over_tls() {
 #[cfg(target_os = "linux")]
 #[test]
 fn certificates_come_from_option_environment_or_profile() {
-    let (home, app) = (Home::new(), App::start());
+    let home = Home::new();
+    let app = App::start();
     let bundle = home.file("ca.pem", &app.pem);
     let url = format!("https://localhost:{}", app.port);
     let line = "emails send --from a@b.test --to c@d.test --subject s --text t --retries 0";
@@ -342,12 +349,15 @@ fn certificates_come_from_option_environment_or_profile() {
         ];
         home.run_with_env(&args, &[&own[..], env].concat()).code
     };
+
     assert_eq!(send(&[], &[]), 8);
     assert_eq!(app.requests().len(), 0);
     assert_eq!(send(&["--ca-bundle", &bundle], &[]), 0);
     assert_eq!(send(&[], &[("SSL_CERT_FILE", &bundle)]), 0);
+
     let vars = home.file("vars", format!("SSL_CERT_FILE={bundle}\n"));
     assert_eq!(send(&["--env-file", &vars], &[]), 0);
+
     home.file(
         "config/svc/config.toml",
         format!("[profiles.default]\nca_bundle = \"{bundle}\"\n"),
@@ -380,6 +390,7 @@ fn proxies_apply_except_to_excluded_hosts() {
     let args = ["audiences", "list", "--retries", "0"];
     let run = home.run_with_env(&args, &env);
     assert_eq!(run.code, 8, "{run:?}");
+
     let request = asks
         .recv_timeout(TIME_LIMIT)
         .expect("a request to the proxy");
@@ -388,9 +399,11 @@ fn proxies_apply_except_to_excluded_hosts() {
         "{request}"
     );
     assert!(!request.contains("hidden"), "{request}");
+
     let message = run.error()["message"].clone();
     let message = message.as_str().expect("a message");
     assert!(message.contains(&address), "{message}");
+
     let direct = [&env[..], &[("NO_PROXY", "localhost")]].concat();
     let run = home.run_with_env(&args, &direct);
     assert_eq!((run.code, asks.try_recv().is_err()), (8, true), "{run:?}");
@@ -404,6 +417,7 @@ fn proxies_apply_except_to_excluded_hosts() {
             .expect("a request to the proxy")
             .starts_with("CONNECT localhost:9 ")
     );
+
     for (file, env) in [
         (
             format!("HTTPS_PROXY={address}\nNO_PROXY=localhost\n"),

@@ -16,6 +16,7 @@ fn leaves() -> Vec<(String, Command)> {
             walk(&format!("{path} {}", child.get_name()), child, found);
         }
     }
+
     let mut tree = svc_cli::command();
     tree.build();
     let mut found = Vec::new();
@@ -152,13 +153,16 @@ fn there_is_a_manual_page_of_every_command() {
     let home = Home::new();
     let run = home.run(&["man", "pages"]);
     assert_eq!(run.code, 0, "{run:?}");
+
     let page = |name: &str| std::fs::read_to_string(home.path("pages").join(name)).expect("a page");
     for (path, _) in leaves() {
         let page = page(&format!("svc-{}.1", path.replace(' ', "-")));
         assert!(page.contains("Examples:\n"), "{page}");
     }
+
     let page = page("svc.1");
     assert_eq!(page, home.run(&["man"]).stdout);
+
     for part in ["10: a check failed", "SVC_PROFILE: ", "svc/config.toml: "] {
         assert!(page.contains(part), "{part}: {page}");
     }

@@ -124,6 +124,7 @@ fn without_configuration_the_error_suggests_the_sandbox_and_login() {
         home.run(&["extraction", "webhooks", "list"]).error()["code"],
         "not_set_up"
     );
+
     // The sandbox refuses this option.
     let error = home
         .run(&[
@@ -165,6 +166,7 @@ fn checks_limits_before_sending() {
     .concat();
     let run = home.run_with_env(&args, &env);
     assert_eq!(run.code, 2, "{run:?}");
+
     let error = run.error();
     assert_eq!(error["kind"], "invalid_input");
     assert_eq!(error["outcome"], "not_sent");
@@ -219,6 +221,7 @@ fn help_and_version_go_to_standard_output() {
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}");
         assert!(run.stdout.contains("Usage: svc"), "{run:?}");
     }
+
     let run = home.run(&["--version"]);
     assert_eq!(
         (run.code, run.stdout.as_str()),
@@ -268,6 +271,7 @@ fn handles_ambiguous_and_skipped_local_times() {
         let args = [&["--sandbox", "--dry-run"], &send[..], &["--at", words]].concat();
         Home::new().run_with_env(&args, &[("TZ", zone)])
     };
+
     let instant = |words: &str| at(words).json()["body"]["scheduledAt"].clone();
     assert_eq!(instant("2027-10-31 01:59"), "2027-10-30T23:59:00.000Z");
     assert_eq!(
@@ -276,8 +280,10 @@ fn handles_ambiguous_and_skipped_local_times() {
         "the first of the two"
     );
     assert_eq!(instant("2027-10-31 03:00"), "2027-10-31T02:00:00.000Z");
+
     let skipped = at("2027-03-28 02:30");
     assert_eq!(skipped.code, 2, "{skipped:?}");
+
     let message = skipped.error()["message"]
         .as_str()
         .expect("a message")
@@ -293,6 +299,7 @@ fn handles_ambiguous_and_skipped_local_times() {
 fn file_names_need_not_be_utf8() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;
+
     let home = Home::new();
     let dir = home.path("x").with_file_name(OsStr::from_bytes(b"h\xff"));
     std::fs::create_dir(&dir).expect("made");
@@ -306,12 +313,14 @@ fn file_names_need_not_be_utf8() {
             .env_remove("XDG_CONFIG_HOME");
         crate::support::Run::of(command.output().expect("svc runs"))
     };
+
     let name = file.as_os_str();
     let signed = run(
         &["sign", "--service", "email", "--secret-file"],
         &[name, name],
     );
     assert_eq!(signed.code, 0, "{signed:?}");
+
     let paths = run(&["config", "path"], &[]);
     assert_eq!(paths.code, 0, "{paths:?}");
     assert!(
@@ -319,6 +328,7 @@ fn file_names_need_not_be_utf8() {
             .as_str()
             .is_some_and(|path| path.contains("h\u{fffd}"))
     );
+
     let send = [
         "--sandbox",
         "emails",
@@ -331,6 +341,7 @@ fn file_names_need_not_be_utf8() {
     let content = ["--subject", "s", "--text", "t", "--attach"];
     let sent = run(&[&send[..], &content].concat(), &[name]);
     assert_eq!(sent.code, 0, "{sent:?}");
+
     let got = home.sandbox_json(&["emails", "get", sent.json()["id"].as_str().expect("an id")]);
     assert_eq!(got["attachments"][0]["filename"], "s\u{fffd}.txt");
 }
@@ -347,6 +358,7 @@ fn suggests_https_for_a_base_url_without_a_scheme() {
         run.error()["hint"],
         "did you mean https://mail.example.com?"
     );
+
     // Neither a password nor the value of a header is repeated, whatever is wrong with it.
     let env = [
         ("SVC_EMAIL_URL", "htp//user:hidden@h"),
@@ -383,6 +395,7 @@ fn a_file_name_in_place_of_content_is_refused() {
     ] {
         home.file(name, "some text");
     }
+
     let send = [
         "--sandbox",
         "emails",
@@ -405,6 +418,7 @@ fn a_file_name_in_place_of_content_is_refused() {
         let hint = run.error()["hint"].as_str().expect("a hint").to_owned();
         assert!(hint.contains(&format!("{option} @{value}")), "{hint}");
     }
+
     // Every command with such an option.
     let inbound = [
         "sandbox",
@@ -437,6 +451,7 @@ fn a_file_name_in_place_of_content_is_refused() {
             "{run:?}"
         );
     }
+
     let variables = home.run(&[&send[..], &["--text", "t", "--var", "name=Ada"]].concat());
     assert_eq!(variables.code, 2, "{variables:?}");
     assert!(
@@ -444,6 +459,7 @@ fn a_file_name_in_place_of_content_is_refused() {
             .as_str()
             .is_some_and(|hint| hint.contains("--template"))
     );
+
     let empty = home.run(&send);
     assert_eq!(empty.code, 2, "{empty:?}");
     assert_eq!(empty.error()["message"], "the email has no content");
@@ -507,6 +523,7 @@ fn an_invalid_time_or_duration_is_explained() {
             .to_owned();
         assert!(message.contains(problem), "{value}: {message}");
     }
+
     for args in [
         ["config", "path", "--timeout", "1 min"],
         ["replay", "--list", "--since", "-1h"],
@@ -529,15 +546,18 @@ fn an_email_scheduled_for_the_past_is_not_sent() {
     let at_body = format!("@{body}");
     let run = home.run_with_env(&["emails", "send", "--body", &at_body], &env);
     assert_eq!(run.code, 2, "{run:?}");
+
     let message = run.error()["message"]
         .as_str()
         .expect("a message")
         .to_owned();
     assert!(message.starts_with("scheduledAt: 2026-01-01"), "{message}");
+
     let run = home.run_with_env(&["emails", "batch", &body], &env);
     assert_eq!(run.code, 2, "{run:?}");
     assert_eq!(run.error()["fields"][0]["field"], "emails[0].scheduledAt");
     assert_eq!(service.requests(), [""; 0]);
+
     // The option overrides the time of the body.
     let later = ["emails", "send", "--at", "+1h", "--body", &at_body];
     assert_eq!(home.run_with_env(&later, &env).code, 0);
@@ -595,6 +615,7 @@ fn a_deletion_by_id_names_what_is_deleted() {
         0
     );
     assert_eq!(service.requests().len(), 1);
+
     let run = home.run_with_env(&[&delete[..], &["table"]].concat(), &env);
     assert_eq!(
         (run.code, run.stdout.as_str()),
@@ -636,12 +657,14 @@ fn empty_files_and_empty_standard_input_are_not_sent() {
             "{error}"
         );
     }
+
     let without_content = r#"{"from":"a@b.test","to":["c@d.test"],"subject":"s"}"#;
     let batch = home.file("emails.ndjson", without_content);
     let run = home.run_with_env(&["emails", "batch", &batch], &env);
     assert_eq!(run.code, 2, "{run:?}");
     assert_eq!(run.error()["fields"][0]["field"], "emails[0].text");
     assert_eq!(service.requests(), [""; 0]);
+
     // The mark with which some editors begin a file is not a part of the text.
     home.file("marked.txt", "\u{feff}Hello");
     let run = home.run_with_env(
@@ -649,6 +672,7 @@ fn empty_files_and_empty_standard_input_are_not_sent() {
         &env,
     );
     assert_eq!(run.json()["body"]["text"], "Hello", "{run:?}");
+
     // An empty text on purpose is sent.
     let run = home.run_with_env(&[&send[..], &["--text", ""]].concat(), &env);
     assert_eq!(run.code, 0, "{run:?}");
@@ -659,7 +683,8 @@ fn empty_files_and_empty_standard_input_are_not_sent() {
 fn a_key_on_the_command_line_is_not_repeated() {
     let home = Home::new();
     let secret = "4f9aQx77Kd03mZb1";
-    let (live, webhook) = (format!("mk_live_{secret}"), format!("whsec_{secret}"));
+    let live = format!("mk_live_{secret}");
+    let webhook = format!("whsec_{secret}");
     for args in [
         &["login", &live][..],
         &["login", secret],
@@ -689,6 +714,7 @@ fn a_key_on_the_command_line_is_not_repeated() {
             assert!(!shown.contains(&secret[..8]), "{args:?}: {run:?}");
         }
     }
+
     let run = home.run(&["-o", "table", "login", secret]);
     assert!(run.stderr.contains("--key-file PATH"), "{run:?}");
 }
@@ -719,6 +745,7 @@ fn a_misspelled_profile_is_refused_by_every_command() {
             "{run:?}"
         );
     }
+
     assert_eq!(
         home.run(&["--sandbox", "--profile", "prod", "domains", "list"])
             .code,

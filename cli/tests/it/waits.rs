@@ -44,6 +44,7 @@ fn each_change_of_a_domain_is_printed() {
     ];
     let run = Home::new().run_with_env(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+
     let seen = lines(&run.stdout);
     let flags = seen
         .iter()
@@ -86,6 +87,7 @@ fn a_wait_survives_transient_failures() {
             .all(|line| line.starts_with("note: retrying: ")),
         "{run:?}"
     );
+
     let seen = lines(&run.stdout)
         .iter()
         .map(|line| line["status"].clone())
@@ -97,6 +99,7 @@ fn a_wait_survives_transient_failures() {
     let url = service.url();
     let run = Home::new().run_with_env(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
     assert_eq!(run.code, 8, "{run:?}");
+
     // So does a pause beyond --timeout that the service asks for, at once.
     let busy = http_response(429, "Retry-After: 600\r\n", "{}");
     let service = Service::with_responses(&[status("queued"), busy]);
@@ -107,6 +110,7 @@ fn a_wait_survives_transient_failures() {
         (&run.error()["retry_after"], run.stderr.lines().count()),
         (&600.into(), 1)
     );
+
     let refused = http_response(401, "", "{}");
     let service = Service::with_responses(&[status("queued"), refused]);
     let url = service.url();
@@ -151,6 +155,7 @@ fn a_failed_wait_does_not_suggest_sending_again() {
             .count();
         assert_eq!(sends, 1);
     }
+
     // Still queued after the timeout.
     let run = with_longer_timeouts(|timeout| {
         let service = Service::with_responses(std::slice::from_ref(&accepted));
@@ -170,6 +175,7 @@ fn a_failed_wait_does_not_suggest_sending_again() {
 #[test]
 fn ctrl_c_ends_every_wait() {
     use std::io::Read as _;
+
     let home = Home::new();
     let email = Service::always(200, r#"{"id":"eml_1","status":"queued"}"#);
     let domain = Service::with_responses(&[checks(false, true, true)]);

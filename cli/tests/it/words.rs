@@ -2,7 +2,10 @@
 
 /// Splits at spaces and removes quotes, as a shell does. Supports only what our own lines use.
 pub fn words(line: &str) -> Vec<String> {
-    let (mut words, mut word, mut quote, mut open) = (Vec::new(), String::new(), None, false);
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut quote = None;
+    let mut open = false;
     for character in line.chars() {
         match (quote, character) {
             (None, '\'' | '"') => (quote, open) = (Some(character), true),
@@ -15,6 +18,7 @@ pub fn words(line: &str) -> Vec<String> {
             _ => word.push(character),
         }
     }
+
     if open || !word.is_empty() {
         words.push(word);
     }

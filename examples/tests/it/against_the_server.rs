@@ -14,12 +14,14 @@ async fn welcome(client: &EmailClient, address: &str) -> Result<String, svc_sdk:
 #[tokio::test]
 async fn a_new_user_gets_a_welcome_email() {
     let server = Server::start().await.unwrap();
-    let (client, sandbox) = (server.email_client().unwrap(), server.client().unwrap());
+    let client = server.email_client().unwrap();
+    let sandbox = server.client().unwrap();
 
     let id = welcome(&client, "ada@example.test").await.unwrap();
 
     let message = sandbox.wait_for("ada@example.test").await.unwrap();
     assert_eq!(message.subject, "Welcome");
+
     server.until_idle().await;
     let email = client.emails().get(&id).await.unwrap();
     assert_eq!(email.status, Some(EmailStatus::Delivered));

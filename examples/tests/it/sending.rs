@@ -49,8 +49,10 @@ async fn a_newsletter_goes_on_where_it_ended() {
             .output();
         stdout(&newsletter.unwrap())
     };
+
     let first = send("ada@example.test\n");
     assert_eq!(first, "1 accepted, 0 refused, 0 unknown\n");
+
     let both = send("ada@example.test\nbob@example.test\n");
     assert_eq!(both, "1 accepted, 0 refused, 0 unknown\n");
 

@@ -44,6 +44,7 @@ fn email() {
             body.as_bytes(),
         )
     };
+
     let body =
         |event: &str, data: &str| format!(r#"{{"event":"{event}","id":"{event}","data":{data}}}"#);
     let bounced = body(
@@ -52,6 +53,7 @@ fn email() {
     );
     assert_eq!(send(&bounced, &bounced), response(204));
     assert_eq!(send(&bounced, &bounced), response(200), "a retry");
+
     let sent = body("email.sent", r#"{"recipient":"bob@example.test"}"#);
     assert_eq!(
         send(&sent, &bounced),
@@ -59,8 +61,10 @@ fn email() {
         "the signature of another body"
     );
     assert_eq!(send(&sent, &sent), response(204));
+
     let received = body("email.received", r#"{"from":"eve@example.test"}"#);
     assert_eq!(send(&received, &received), response(204));
+
     let invalid = body("email.opened", "[]");
     assert_eq!(send(&invalid, &invalid), response(422));
     assert_eq!(
@@ -95,6 +99,7 @@ fn inbox() {
             body.as_bytes(),
         )
     };
+
     let (mut program, address) = start();
     let first = body("one");
     let signed = signature(first.as_bytes());
@@ -106,6 +111,7 @@ fn inbox() {
         "another body"
     );
     assert_eq!(program.next_line(), "extraction.completed one");
+
     let connection = rusqlite::Connection::open(&database).unwrap();
     // The line is printed before the commit.
     let wait_until_done = |expected: i64| {
@@ -123,6 +129,7 @@ fn inbox() {
             std::thread::sleep(Duration::from_millis(10));
         }
     };
+
     wait_until_done(1);
     drop(program);
 
@@ -133,6 +140,7 @@ fn inbox() {
         send(&address, &last, &signature(last.as_bytes())),
         response(200)
     );
+
     wait_until_done(2);
     let mut results = connection
         .prepare("SELECT id FROM results ORDER BY id")
@@ -172,18 +180,21 @@ fn check_receiver(program: &str, handled: u16, continues: Continue) {
 
     let unauthorized = response(401);
     assert_eq!(send(&[], first.as_bytes()), unauthorized, "no signature");
+
     let second = body("two");
     assert_eq!(
         send(&valid, second.as_bytes()),
         unauthorized,
         "the signature of another body"
     );
+
     let twice = [valid[0], valid[0]];
     assert_eq!(
         send(&twice, first.as_bytes()),
         unauthorized,
         "two header lines"
     );
+
     let upper = first_signature.to_uppercase();
     let prefix = [("X-Service-Signature", &upper[..])];
     assert_eq!(
@@ -191,6 +202,7 @@ fn check_receiver(program: &str, handled: u16, continues: Continue) {
         unauthorized,
         "another prefix"
     );
+
     let bare = [("Mail-Signature", &first_signature[7..])];
     assert_eq!(
         send(&bare, first.as_bytes()),
@@ -205,9 +217,11 @@ fn check_receiver(program: &str, handled: u16, continues: Continue) {
 
     // Announced as too large: rejected before the body is sent.
     assert_eq!(post(address, &valid, 1024 * 1024 + 1, b""), response(413));
+
     // Without an announced size, the body is read up to the limit.
     let too_large = vec![b'x'; 1024 * 1024 + 1];
     assert_eq!(post_in_chunks(address, &valid, &too_large), response(413));
+
     let largest = format!(
         "{{\"event\":\"extraction.completed\",\"id\":\"large\",\"data\":\"{}\"}}",
         "x".repeat(1024 * 1024 - 62)
@@ -235,11 +249,13 @@ fn check_receiver(program: &str, handled: u16, continues: Continue) {
         }
         (true, (status, body_of_response))
     };
+
     let patient = body("patient");
     let signed = signature(patient.as_bytes());
     let signed = [("X-Service-Signature", &signed[..])];
     let result = waiting(&signed, patient.len(), patient.as_bytes());
     assert_eq!(result, (true, response(handled)));
+
     let always = continues == Continue::Always;
     assert_eq!(waiting(&[], patient.len(), b""), (always, response(401)));
     assert_eq!(
@@ -253,6 +269,7 @@ fn check_receiver(program: &str, handled: u16, continues: Continue) {
     let surrounded = format!(" \t{signed_value} \t ");
     let valid = [("X-Service-Signature", &surrounded[..])];
     assert_eq!(send(&valid, padded.as_bytes()), response(handled));
+
     let digits = signed_value.strip_prefix("sha256=").unwrap();
     for invalid in [
         format!("{signed_value},{signed_value}"),
@@ -284,7 +301,9 @@ fn check_receiver(program: &str, handled: u16, continues: Continue) {
             &in_chunks(trailing.as_bytes(), trailers),
         )
     };
+
     assert_eq!(chunked(&[], &trailer(&signed_value)), unauthorized);
+
     let valid = [("X-Service-Signature", &signed_value[..])];
     assert_eq!(chunked(&valid, &trailer("sha256=00")), response(handled));
 
@@ -375,6 +394,7 @@ fn send_head(address: &str, headers: &[(&str, &str)], framing: &str) -> BufReade
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
+
     connection
         .write_all(format!("{head}\r\n").as_bytes())
         .unwrap();
@@ -389,6 +409,7 @@ fn read_response(connection: &mut impl BufRead) -> (u16, String) {
         connection.read_line(&mut line).unwrap();
         line.trim_end().to_ascii_lowercase()
     };
+
     let status = line()
         .split(' ')
         .nth(1)
@@ -409,6 +430,7 @@ fn read_response(connection: &mut impl BufRead) -> (u16, String) {
             length = value.trim().parse().unwrap();
         }
     }
+
     let mut body = vec![0; length];
     connection.read_exact(&mut body).unwrap();
     (status, String::from_utf8(body).unwrap())

@@ -44,10 +44,12 @@ impl Target {
         for number in 0..recipients {
             session.push_str(&format!("RCPT TO:<x{number}@sandbox.test>\r\n"));
         }
+
         session.push_str(&format!("DATA\r\n{message}\r\n.\r\nQUIT\r\n"));
         let Ok(mut stream) = TcpStream::connect(self.smtp) else {
             return std::thread::sleep(REFUSED_PAUSE);
         };
+
         let _ = stream.set_read_timeout(Some(Duration::from_secs(60)));
         let _ = stream.write_all(session.as_bytes());
         for reply in BufReader::new(stream).lines() {
@@ -71,6 +73,7 @@ fn yield_to_server() {
     let Some(number) = thread.file_name() else {
         return;
     };
+
     let mut renice = Command::new("renice");
     renice.args(["-n", "19", "-p"]).arg(number);
     let _ = renice.stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -91,9 +94,11 @@ fn attacks(target: &Target) -> Vec<(&'static str, usize, Attack)> {
             .collect();
         format!(r#"{fields}"bcc":{bcc:?}}}"#)
     };
+
     let nested = "Content-Type: message/rfc822\r\n\r\n".repeat(5_000);
     let large = format!("{}\r\n", "x".repeat(998)).repeat(20 << 10);
-    let (names, signed) = (":x".repeat(50_000), "y:\r\n".repeat(50_000));
+    let names = ":x".repeat(50_000);
+    let signed = "y:\r\n".repeat(50_000);
     let signed = format!(
         "DKIM-Signature: v=1; a=rsa-sha256; d=sandbox.test; s=sandbox;\r\n bh=ztuGhgcQfUUZ7uRGTtFxBgxYKcd1ufjvtW9+ix6Azf8=; b=AAAA; h=from{names}\r\n{signed}\r\n"
     );
@@ -187,8 +192,10 @@ impl Attackers {
     fn start(clients: usize, target: &Arc<Target>, attack: &Arc<Attack>) -> Self {
         let (is_over, requests): (Arc<AtomicBool>, Arc<AtomicU64>) = Default::default();
         let client = |_| {
-            let (is_over, requests) = (Arc::clone(&is_over), Arc::clone(&requests));
-            let (target, attack) = (Arc::clone(target), Arc::clone(attack));
+            let is_over = Arc::clone(&is_over);
+            let requests = Arc::clone(&requests);
+            let target = Arc::clone(target);
+            let attack = Arc::clone(attack);
             let work = move || {
                 yield_to_server();
                 while !is_over.load(Ordering::Relaxed) {
@@ -202,6 +209,7 @@ impl Attackers {
                 .spawn(work)
                 .unwrap()
         };
+
         let threads = (0..clients).map(client).collect();
         Self {
             is_over,
@@ -228,6 +236,7 @@ pub(crate) fn attack(time: Duration) {
         only.as_ref()
             .is_none_or(|only| name.contains(only.as_str()))
     };
+
     let directory = tempfile::tempdir().unwrap();
     // A name server that never responds.
     let names = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -237,15 +246,14 @@ pub(crate) fn attack(time: Duration) {
         http: server.addr,
         smtp: server.smtp,
     });
-    let (good, hanging) = (
-        Endpoint::start(Manner::Accept { responses: 1000 }),
-        Endpoint::start(Manner::Hang),
-    );
+    let good = Endpoint::start(Manner::Accept { responses: 1000 });
+    let hanging = Endpoint::start(Manner::Hang);
     let mut attacker = Client::new(server.addr, KEY);
     for _ in 0..WEBHOOKS {
         let events = ["email.delivered", "email.received", "email.clicked"];
         subscribe(&mut attacker, &hanging, &events, "/api/v1/webhooks");
     }
+
     let other = server.call("POST", "/_sandbox/organizations", r#"{"name":"Other"}"#);
     let key = other["email_key"].as_str().unwrap();
     let mut other = Client::new(server.addr, key);
@@ -269,7 +277,8 @@ pub(crate) fn attack(time: Duration) {
     let measure = || {
         // The server closes a connection that is idle, as it is between two attacks.
         let mut other = Client::new(target.http, key);
-        let (mut latencies, started) = (Latencies::default(), Instant::now());
+        let mut latencies = Latencies::default();
+        let started = Instant::now();
         while started.elapsed() < time {
             let sent = latencies.time(|| send(&mut other, &email, &expected));
             latencies.failed += u64::from(!sent.is_ok_and(|status| status == 202));
@@ -281,6 +290,7 @@ pub(crate) fn attack(time: Duration) {
         }
         latencies
     };
+
     line(
         "requests of the other organization",
         measure().at(0.5),
@@ -303,6 +313,7 @@ pub(crate) fn attack(time: Duration) {
             &format!("{memory}; {requests} requests"),
         );
     }
+
     let all: Vec<Attackers> = attacks
         .iter()
         .filter(|_| is_selected("at once"))

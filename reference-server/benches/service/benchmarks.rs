@@ -114,6 +114,7 @@ pub(crate) fn start(_: Duration) {
         server.stop();
         times
     };
+
     let new = || run(tempfile::tempdir().unwrap().path());
     show("on disk, new", (0..20).map(|_| new()).collect());
     let directory = tempfile::tempdir().unwrap();
@@ -174,6 +175,7 @@ pub(crate) fn batches(time: Duration) {
 /// Measures from the first request until the last delivery is recorded.
 pub(crate) fn deliveries(_: Duration) {
     const EMAILS: u64 = 50_000;
+
     let bench = Bench::start();
     let started = Instant::now();
     bench.add(EMAILS);
@@ -234,6 +236,7 @@ pub(crate) fn backlog(time: Duration) {
 /// pending retries.
 pub(crate) fn dead(_: Duration) {
     const EMAILS: u64 = 100_000;
+
     let bench = Bench::start();
     let free = TcpListener::bind("127.0.0.1:0")
         .unwrap()
@@ -263,6 +266,7 @@ pub(crate) fn dead(_: Duration) {
 /// Memory of idle connections, each open after one request.
 pub(crate) fn connections(_: Duration) {
     const CONNECTIONS: usize = 9_900;
+
     let directory = tempfile::tempdir().unwrap();
     let server = Process::start(directory.path());
     let before = server.resident_mib();
@@ -287,6 +291,7 @@ pub(crate) fn connections(_: Duration) {
         assert_eq!(&response, b"HTTP/1.1 200");
         open.push(stream);
     }
+
     let name = format!("memory with {} open connections", open.len());
     line(
         &name,
@@ -321,7 +326,8 @@ pub(crate) fn advance(_: Duration) {
             let emails: Vec<String> = (first..first + 100)
                 .map(|number| {
                     let second = number * 86_400 / EMAILS;
-                    let (hour, minute) = (second / 3600, second / 60 % 60);
+                    let hour = second / 3600;
+                    let minute = second / 60 % 60;
                     let at = format!("2999-01-01T{hour:02}:{minute:02}:{:02}Z", second % 60);
                     EMAIL.replacen('{', &format!(r#"{{"scheduledAt":"{at}","#), 1)
                 })

@@ -53,7 +53,8 @@ pub(super) fn send(client: &mut Client, email: &str, expected: &Expected) -> std
 /// Prints how many of the expected deliveries arrived, and for the first that did not what
 /// the database knows about them.
 pub(super) fn report_lost(expected: &Expected, endpoint: &Endpoint, directory: &Path) {
-    let (expected, arrived) = (expected.lock().unwrap(), endpoint.arrived());
+    let expected = expected.lock().unwrap();
+    let arrived = endpoint.arrived();
     let lost: Vec<_> = expected.difference(&arrived).collect();
     line(
         "deliveries with a wrong signature",
@@ -71,6 +72,7 @@ pub(super) fn report_lost(expected: &Expected, endpoint: &Endpoint, directory: &
     if lost.is_empty() {
         return;
     }
+
     let database = Connection::open(directory.join("svc.db")).unwrap();
     for (event, id) in lost.into_iter().take(20) {
         let sql = "SELECT delivery.id, state, attempts FROM delivery JOIN delivery_body
@@ -94,8 +96,11 @@ pub(crate) fn kill(time: Duration) {
     let directory = tempfile::tempdir().unwrap();
     // The connections that it closes must cost no attempt.
     let endpoint = Endpoint::start(Manner::Accept { responses: 7 });
-    let (expected, started) = (Expected::default(), Instant::now());
-    let (mut kills, mut stops, mut longest_stop) = (0, 0, Duration::ZERO);
+    let expected = Expected::default();
+    let started = Instant::now();
+    let mut kills = 0;
+    let mut stops = 0;
+    let mut longest_stop = Duration::ZERO;
     for round in 0_u64.. {
         if round > 0 && started.elapsed() >= time {
             break;
@@ -114,12 +119,14 @@ pub(crate) fn kill(time: Duration) {
         }
         let mut load: Vec<JoinHandle<()>> = Vec::new();
         for _ in 0..6 {
-            let (mut client, expected) = (Client::new(server.addr, KEY), Arc::clone(&expected));
+            let mut client = Client::new(server.addr, KEY);
+            let expected = Arc::clone(&expected);
             load.push(std::thread::spawn(move || {
                 while send(&mut client, EMAIL, &expected).is_ok_and(|status| status == 202) {}
             }));
         }
-        let (mut client, events) = (Client::new(server.addr, KEY), Arc::clone(&expected));
+        let mut client = Client::new(server.addr, KEY);
+        let events = Arc::clone(&expected);
         load.push(std::thread::spawn(move || {
             let body = r#"{"event":"extraction.completed"}"#;
             while let Ok((202, made)) = client.call("POST /_sandbox/extractions", body) {
@@ -141,6 +148,7 @@ pub(crate) fn kill(time: Duration) {
         }
         load.into_iter().for_each(|thread| thread.join().unwrap());
     }
+
     let server = Process::start(directory.path());
     server.call("POST", "/_sandbox/clock", r#"{"advance":"1h"}"#);
     server.settle();
@@ -186,7 +194,9 @@ impl Latencies {
 
 impl std::fmt::Display for Latencies {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (count, p99, longest) = (self.times.len(), self.at(0.99), self.at(1.0));
+        let count = self.times.len();
+        let p99 = self.at(0.99);
+        let longest = self.at(1.0);
         write!(
             f,
             "{count} requests, {} failed, p99 {p99:.1} ms, longest {longest:.1} ms",
@@ -212,7 +222,8 @@ impl Mix {
         mut request: impl FnMut(&mut Client) -> std::io::Result<u16> + Send + 'static,
     ) {
         let mut client = Client::new(self.addr, KEY);
-        let (is_over, requests) = (Arc::clone(&self.is_over), Arc::clone(&self.requests));
+        let is_over = Arc::clone(&self.is_over);
+        let requests = Arc::clone(&self.requests);
         let refused = Arc::clone(&self.refused);
         self.threads.push(std::thread::spawn(move || {
             while !is_over.load(Ordering::Relaxed) {
@@ -233,10 +244,8 @@ pub(crate) fn mixed(time: Duration) {
     let directory = tempfile::tempdir().unwrap();
     let server = Process::start(directory.path());
     let addr = server.addr;
-    let (good, hanging) = (
-        Endpoint::start(Manner::Accept { responses: 1000 }),
-        Endpoint::start(Manner::Hang),
-    );
+    let good = Endpoint::start(Manner::Accept { responses: 1000 });
+    let hanging = Endpoint::start(Manner::Hang);
     let mut client = Client::new(addr, KEY);
     subscribe(&mut client, &good, &EVENTS, "/api/v1/webhooks");
     let hang = |_| {
@@ -247,6 +256,7 @@ pub(crate) fn mixed(time: Duration) {
             "/api/v1/webhooks",
         )
     };
+
     let hanging: Vec<String> = (0..5).map(hang).collect();
     let (_, domains) = client.call("GET /api/v1/domains", "").unwrap();
     let domain = domains[0]["id"].as_str().unwrap().to_owned();
@@ -271,10 +281,12 @@ pub(crate) fn mixed(time: Duration) {
         let expected = Arc::clone(&expected);
         mix.add(100, move |client| send(client, &email, &expected));
     }
+
     for (per_second, email) in [(2, large), (1, many)] {
         let expected = Arc::clone(&expected);
         mix.add(per_second, move |client| send(client, &email, &expected));
     }
+
     for get in [
         "/api/v1/audiences",
         "/api/v1/webhooks",
@@ -284,6 +296,7 @@ pub(crate) fn mixed(time: Duration) {
             Ok(client.call(&format!("GET {get}"), "")?.0)
         });
     }
+
     let verify = format!("POST /api/v1/domains/{domain}/verify");
     mix.add(20, move |client| Ok(client.call(&verify, "")?.0));
     let batch = format!("[{}]", [EMAIL; 100].join(","));
@@ -291,7 +304,8 @@ pub(crate) fn mixed(time: Duration) {
         Ok(client.call("POST /api/v1/emails/batch", &batch)?.0)
     });
 
-    let (mut latencies, started) = (Latencies::default(), Instant::now());
+    let mut latencies = Latencies::default();
+    let started = Instant::now();
     let other = server.call("POST", "/_sandbox/organizations", "{}");
     let mut other = Client::new(addr, other["email_key"].as_str().unwrap());
     while started.elapsed() < time {
@@ -306,11 +320,13 @@ pub(crate) fn mixed(time: Duration) {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
+
     mix.is_over.store(true, Ordering::Relaxed);
     mix.threads
         .into_iter()
         .for_each(|thread| thread.join().unwrap());
-    let (resident, peak) = (server.resident_mib(), server.peak_mib());
+    let resident = server.resident_mib();
+    let peak = server.peak_mib();
     let rate = mix.requests.load(Ordering::Relaxed) as f64 / time.as_secs_f64();
     let refused = mix.refused.load(Ordering::Relaxed);
     line(
@@ -334,6 +350,7 @@ pub(crate) fn mixed(time: Duration) {
             .call(&format!("DELETE /api/v1/webhooks/{webhook}"), "")
             .unwrap();
     }
+
     server.settle();
     server.stop();
     report_lost(&expected, &good, directory.path());

@@ -17,6 +17,7 @@ const BASE: u64 = 10_000;
 /// Measures servers with few and with many emails in turns.
 pub(crate) fn growth() {
     const ROUNDS: usize = 5;
+
     let few = Bench::start();
     few.add(1_000);
     few.server.settle();
@@ -53,6 +54,7 @@ pub(crate) fn growth() {
             bench.server.settle();
         }
     }
+
     let smallest = median(rates[0].clone());
     for ((emails, bench), rates) in all.iter().zip(rates) {
         let rate = median(rates);
@@ -64,6 +66,7 @@ pub(crate) fn growth() {
         );
         line(&name, rate, "/s", &more);
     }
+
     queries(&all.last().unwrap().1.server);
     for (_, bench) in all {
         bench.server.stop();
@@ -81,6 +84,7 @@ fn copies(source: &Path, count: u64) -> TempDir {
         "delivery_body",
         "attempt",
     ];
+
     let target = tempfile::tempdir().unwrap();
     let path = target.path().join("svc.db");
     std::fs::copy(source.join("svc.db"), &path).unwrap();
@@ -97,6 +101,7 @@ fn copies(source: &Path, count: u64) -> TempDir {
             .execute(&format!("DELETE FROM main.{table}"), [])
             .unwrap();
     }
+
     // The upper 32 bits of the milliseconds in an id, in units of 65 s.
     let first = "SELECT substr(MIN(id), 5, 8) FROM source.email";
     let first: String = database.query_row(first, [], |row| row.get(0)).unwrap();
@@ -119,6 +124,7 @@ fn copies(source: &Path, count: u64) -> TempDir {
         }
         database.execute_batch("COMMIT").unwrap();
     }
+
     target
 }
 
@@ -135,17 +141,17 @@ fn columns(database: &Connection, table: &str) -> Vec<String> {
         (_, "id" | "email") => format!("substr({name}, 1, 4) || ?1 || substr({name}, 13)"),
         _ => name,
     };
+
     names.into_iter().map(expression).collect()
 }
 
 /// Measures typical queries of users and tests on a full mailbox.
 fn queries(server: &Process) {
     let page = server.call("GET", "/_sandbox/messages?limit=1", "");
-    let (email, message) = (
-        page["data"][0]["emailId"].clone(),
-        page["data"][0]["id"].clone(),
-    );
-    let (email, message) = (email.as_str().unwrap(), message.as_str().unwrap());
+    let email = page["data"][0]["emailId"].clone();
+    let message = page["data"][0]["id"].clone();
+    let email = email.as_str().unwrap();
+    let message = message.as_str().unwrap();
     let next = page["next"].as_str().unwrap();
     for (name, path) in [
         ("an email", format!("/api/v1/emails/{email}")),
@@ -180,6 +186,7 @@ fn queries(server: &Process) {
     ] {
         line(name, query(server, &path), "ms", "");
     }
+
     // The first search reads everything, and has it added to the index.
     for (what, searches) in [
         ("messages", ["from=b@x.test", "subject=zzz"].as_slice()),

@@ -57,6 +57,7 @@ fn main() {
     {
         return process::serve(location, option);
     }
+
     let seconds = arguments
         .iter()
         .find_map(|text| text.parse().ok())

@@ -89,7 +89,8 @@ impl Process {
         let [addr, smtp, ms] = parts[..] else {
             panic!("not the line of a server: {line}")
         };
-        let (addr, smtp) = (addr.parse().unwrap(), smtp.parse().unwrap());
+        let addr = addr.parse().unwrap();
+        let smtp = smtp.parse().unwrap();
         Self {
             child,
             addr,
@@ -111,7 +112,8 @@ impl Process {
 
     fn request(&self, method: &str, path: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(self.addr).unwrap();
-        let (addr, length) = (self.addr, body.len());
+        let addr = self.addr;
+        let length = body.len();
         let head = format!(
             "{method} {path} HTTP/1.1\r\nhost: {addr}\r\nauthorization: Bearer mk_test_sandbox\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
         );

@@ -57,7 +57,8 @@ impl Client {
 
 /// Reads the head and the body of a request or a response.
 fn read_message(stream: &mut BufReader<TcpStream>) -> io::Result<(String, Vec<u8>)> {
-    let (mut head, mut length) = (String::new(), 0);
+    let mut head = String::new();
+    let mut length = 0;
     loop {
         let start = head.len();
         if stream.read_line(&mut head)? == 0 {
@@ -74,6 +75,7 @@ fn read_message(stream: &mut BufReader<TcpStream>) -> io::Result<(String, Vec<u8
                 .map_err(|_| io::ErrorKind::InvalidData)?;
         }
     }
+
     let mut body = vec![0; length];
     stream.read_exact(&mut body)?;
     Ok((head, body))

@@ -65,6 +65,7 @@ pub(crate) fn post(addr: SocketAddr, path: &str, body: &str, time: Duration) -> 
             .unwrap_or_default()
             .to_owned()
     };
+
     Load {
         requests_per_second: after("Requests/sec:").parse().unwrap(),
         p50: after(" 50%"),

@@ -37,6 +37,7 @@ pub(crate) fn insert(
     if tx.insert(organization, &audience)? {
         return Ok(audience);
     }
+
     Err(Failure::new(
         Code::Conflict,
         "belongs to an audience of another organization",

@@ -15,7 +15,8 @@ pub(crate) async fn get(call: ControlCall) -> Result<Clock> {
 }
 
 pub(crate) async fn set(call: ControlCall<ClockChange>) -> Result<Clock> {
-    let (app, change) = (&call.app, &call.body);
+    let app = &call.app;
+    let change = &call.body;
     let command = match (change.freeze, &change.advance, change.resume, change.real) {
         (Some(true), None, None, None) => Command::Freeze,
         (None, Some(duration), None, None) => {
@@ -55,12 +56,14 @@ pub(crate) async fn settle(call: ControlCall<Settle>) -> Result<Clock> {
 
 /// Lists what is due, earliest first.
 pub(crate) async fn due(call: ControlCall) -> Result<Page<Due>> {
-    let (limit, app) = (call.limit, Arc::clone(&call.app));
+    let limit = call.limit;
+    let app = Arc::clone(&call.app);
     let offset = call.cursor.as_deref().unwrap_or("0").parse::<u32>();
     let invalid = |_| Failure::field("cursor", "must be the `next` value of the previous page");
     let offset = offset.map_err(invalid)?;
     let found = call.read(move |reader, organization| {
-        let (now, has_relay) = (app.clock.now(), app.relay.is_some());
+        let now = app.clock.now();
+        let has_relay = app.relay.is_some();
         job_rows::upcoming(reader, organization, now, has_relay, limit + 1, offset)
     });
     let next = offset.saturating_add(limit as u32);

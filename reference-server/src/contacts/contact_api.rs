@@ -43,7 +43,8 @@ pub(crate) struct Update {
 }
 
 pub(crate) async fn create(call: Call<New>) -> Result<Reply<Contact>> {
-    let (audience, wanted) = (call.id(), call.id());
+    let audience = call.id();
+    let wanted = call.id();
     call.read(move |reader, of| reader.get::<Audience>(&wanted, of))
         .await?;
     let new = call.body().await?;
@@ -67,7 +68,8 @@ pub(crate) async fn create(call: Call<New>) -> Result<Reply<Contact>> {
 }
 
 pub(crate) async fn list(call: Call) -> Result<ContactPage> {
-    let (audience, first) = (call.id(), first(call.dialect()));
+    let audience = call.id();
+    let first = first(call.dialect());
     let page = read_page(&call.query(), first);
     let found = call.read(move |reader, organization| {
         // Check for 404 before 422 (`docs/undocumented/README.md#order-of-checks`).
@@ -87,7 +89,8 @@ pub(crate) async fn list(call: Call) -> Result<ContactPage> {
 }
 
 pub(crate) async fn update(call: Call<Update>) -> Result<Contact> {
-    let (id, update) = (call.id(), call.body().await);
+    let id = call.id();
+    let update = call.body().await;
     let updated = call.write(move |tx, _, organization| {
         let mut contact = tx.reader().get(&id, organization)?;
         if update?.apply(&mut contact)? {
@@ -108,6 +111,7 @@ impl Update {
         {
             return Err(Failure::field("email", "cannot be changed"));
         }
+
         let before = contact.clone();
         if let Some(name) = self.name {
             contact.name = name;
@@ -121,6 +125,7 @@ impl Update {
                 contact.metadata.insert(key, value);
             }
         }
+
         if let Some(topics) = self.topics {
             contact.topics = topics;
         }
@@ -173,6 +178,7 @@ fn read_page(query: &HashMap<String, String>, first: i64) -> Result<(i64, i64)> 
             }
         }
     };
+
     let page = number("page", first, LAST_PAGE, first);
     let size = number("pageSize", 1, MAX_PAGE_SIZE, DEFAULT_SIZE);
     problems.check()?;
@@ -210,7 +216,8 @@ fn first(dialect: &Dialect) -> i64 {
 
 /// Lists one page of the contacts of an audience, oldest first.
 pub(crate) async fn list_all(call: ControlCall) -> Result<Reply<Page<Contact>>> {
-    let (audience, limit) = (call.input.id(), call.limit);
+    let audience = call.input.id();
+    let limit = call.limit;
     let cursor = call.cursor.unwrap_or_default();
     let found = call.input.read(move |reader, organization| {
         reader.get::<Audience>(&audience, organization)?;

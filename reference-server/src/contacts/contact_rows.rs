@@ -66,6 +66,7 @@ pub(crate) fn insert(tx: &Tx<'_>, organization: i64, contact: &Contact) -> Resul
     {
         return Ok(());
     }
+
     let message = "the audience already has a contact with this address";
     Err(Failure::new(Code::Conflict, message))
 }

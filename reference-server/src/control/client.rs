@@ -79,7 +79,8 @@ impl Client {
             subject,
             ..
         } = &endpoint.declared;
-        let (is_idempotent, path) = (method != Method::POST, path(template, parameters));
+        let is_idempotent = method != Method::POST;
+        let path = path(template, parameters);
         let mut call = self
             .http
             .raw(method.as_str(), &path)
@@ -89,6 +90,7 @@ impl Client {
         {
             call = call.query("organization", organization);
         }
+
         let wait = endpoint.declared.wait.map(|[default, _]| default);
         Request {
             call,
@@ -167,6 +169,7 @@ fn path(template: &str, parameters: &[&str]) -> String {
         .remove(b'_')
         .remove(b'.')
         .remove(b'~');
+
     let mut parameters = parameters.iter();
     let segments = template.split('/').map(|segment| {
         if !segment.starts_with('{') {

@@ -78,6 +78,7 @@ pub(crate) fn timeout(text: Option<&str>, [default, max]: [Duration; 2]) -> Resu
             max.as_secs()
         )
     };
+
     wait.ok_or_else(|| Failure::field("timeout", message()))
 }
 

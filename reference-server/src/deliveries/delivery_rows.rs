@@ -142,6 +142,7 @@ pub(crate) fn record(
         };
         tx.publish(Some(organization), || Notification::Attempt(attempt));
     }
+
     Ok(())
 }
 
@@ -254,7 +255,8 @@ pub(crate) fn list(
          ORDER BY id DESC LIMIT ?8"
     );
     let cursor = cursor.unwrap_or(PAST_EVERY_ID);
-    let (state, wanted) = (state.map(State::as_str), limit as i64 + 1);
+    let state = state.map(State::as_str);
+    let wanted = limit as i64 + 1;
     let values = (
         organization,
         cursor,
@@ -323,6 +325,7 @@ fn publish(tx: &Tx<'_>, id: &str) -> Option<i64> {
     if !tx.is_watched() {
         return None;
     }
+
     let sql = format!("{SELECT} WHERE id = ?1");
     let found = tx
         .reader()

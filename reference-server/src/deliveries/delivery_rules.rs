@@ -55,6 +55,7 @@ pub(crate) fn emit(
     if subscribers.is_empty() {
         return Ok(Vec::new());
     }
+
     let mut data = data(tx)?;
     if data.shared.is_none() && data.own.get().len() >= MIN_SHARED {
         let shared = NewBody::new(fields(&data.own)?);
@@ -63,6 +64,7 @@ pub(crate) fn emit(
             own: to_raw_value(&SharedFields::default()).map_err(Failure::internal)?,
         };
     }
+
     let mut ids = Vec::with_capacity(subscribers.len());
     for webhook in subscribers {
         let new = Delivery {
@@ -83,6 +85,7 @@ pub(crate) fn emit(
         delivery_rows::schedule(tx, organization, &new, 0)?;
         ids.push(new.id);
     }
+
     Ok(ids)
 }
 
@@ -162,6 +165,7 @@ pub(crate) fn body(
         Service::Email => dialect.choice(point),
         _ => point.default_choice(),
     };
+
     let text = |text: &str| to_raw_value(text).map_err(Failure::internal);
     // The data goes last, and takes the place of what follows its name.
     let envelope = Envelope([
@@ -274,6 +278,7 @@ pub(crate) fn outgoing(
             .and_then(|detail| detail.get(name))
             .and_then(Value::as_str)
     };
+
     let detail_text = detail.and_then(Value::as_str);
     let reason = text("reason").or(detail_text);
     let email = OutgoingEmail {

@@ -44,7 +44,8 @@ pub(crate) async fn create(call: Call<New>) -> Result<Reply<Domain>> {
 /// Checks the four DNS records. A flag can change back to `false`
 /// (`docs/undocumented/services.md#repeated-verification`).
 pub(crate) async fn verify(call: Call) -> Result<Domain> {
-    let (id, wanted) = (call.id(), call.id());
+    let id = call.id();
+    let wanted = call.id();
     let found = call
         .read(move |reader, of| reader.get::<Domain>(&wanted, of))
         .await?;
@@ -54,6 +55,7 @@ pub(crate) async fn verify(call: Call) -> Result<Domain> {
             .iter()
             .any(|check| check.kind == kind && check.passed)
     };
+
     let flags = Flags::of(passed);
     let domain = call.write(move |tx, _, organization| {
         let mut domain: Domain = tx.reader().get(&id, organization)?;

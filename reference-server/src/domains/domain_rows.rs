@@ -91,6 +91,7 @@ pub(crate) fn insert(
     {
         return Ok(domain);
     }
+
     Err(Failure::new(
         Code::Conflict,
         "the organization already has this domain",

@@ -50,14 +50,16 @@ pub(crate) fn publish_records(
 /// The built-in zone has the stored records of a domain, once the transaction commits.
 pub(crate) fn update_zone_of(tx: &mut Tx<'_>, zone: &Arc<Zone>, domain: &str) -> Result<()> {
     let records = domain_rows::records_of(tx.reader(), domain)?;
-    let (zone, domain) = (Arc::clone(zone), domain.to_owned());
+    let zone = Arc::clone(zone);
+    let domain = domain.to_owned();
     tx.after_commit(move || zone.set_domain(&domain, &records));
     Ok(())
 }
 
 /// The built-in zone has all stored records, once the transaction commits.
 pub(crate) fn update_zone(tx: &mut Tx<'_>, zone: &Arc<Zone>) -> Result<()> {
-    let (zone, records) = (Arc::clone(zone), domain_rows::all_records(tx.reader())?);
+    let zone = Arc::clone(zone);
+    let records = domain_rows::all_records(tx.reader())?;
     tx.after_commit(move || zone.set(&records));
     Ok(())
 }

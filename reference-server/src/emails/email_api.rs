@@ -40,13 +40,15 @@ use crate::webhooks::webhook_rows;
 use crate::webhooks::webhook_wire::Webhook;
 
 pub(crate) async fn send(call: Call<NewEmail>) -> Result<Reply<EmailSummary>> {
-    let (new, size) = (call.body().await?, call.bytes()?.len());
+    let new = call.body().await?;
+    let size = call.bytes()?.len();
     let app = Arc::clone(&call.app);
     let check = move || new.check(&app.settings.dialect);
     let mut checked = heavy::run_on(size, check).await?;
     if let Some(stored) = call.repeated().await? {
         return Ok(stored);
     }
+
     apply_template(&call, &mut checked).await?;
     let mut origin = Origin::of(&call);
     let create = call.create(move |tx, app, _| {
@@ -69,10 +71,12 @@ async fn apply_template(call: &Input, checked: &mut Checked) -> Result<()> {
     let Some(id) = checked.email.template_id.clone() else {
         return Ok(());
     };
+
     let found = call.read(move |reader, of| reader.row(&id, of));
     let Some(Template { html, text, .. }) = found.await? else {
         return Err(Failure::field("templateId", "no such template"));
     };
+
     let variables = std::mem::take(&mut checked.variables);
     let html = html.filter(|_| checked.content.html.is_none());
     let text = text.filter(|_| checked.content.text.is_none());
@@ -83,6 +87,7 @@ async fn apply_template(call: &Input, checked: &mut Checked) -> Result<()> {
             template::render_part("text", text.as_deref(), &variables)?,
         ))
     };
+
     let permit = call.app.templates.permit().await;
     let (html, text) = template::run(permit, render).await?;
     let content = &mut checked.content;
@@ -120,15 +125,15 @@ impl Origin {
             let subscribers = webhook_rows::subscribers(tx.reader(), self.organization, event);
             subscribers.map(|subscribers| !subscribers.is_empty())
         };
-        let (opens, clicks) = (
-            subscribed(Event::EmailOpened)?,
-            subscribed(Event::EmailClicked)?,
-        );
+
+        let opens = subscribed(Event::EmailOpened)?;
+        let clicks = subscribed(Event::EmailClicked)?;
         let tracking = || Tracking {
             base_url: self.base_url.clone(),
             opens,
             clicks,
         };
+
         Ok((opens || clicks).then(tracking))
     }
 }
@@ -153,6 +158,7 @@ pub(crate) fn accept(
         return Err(Failure::new(Code::DomainNotVerified, message)
             .with(|details| details.domain = Some(domain)));
     }
+
     origin.verified = Some(email.domain.clone());
     if content.html.is_some() {
         email.tracking.clone_from(tracking);
@@ -193,7 +199,8 @@ pub(crate) struct EmailInFull {
 }
 
 pub(crate) async fn get(call: Call) -> Result<Reply<EmailInFull>> {
-    let (id, read) = (call.id(), call.id());
+    let id = call.id();
+    let read = call.id();
     let size = call.read(move |reader, _| email_rows::content_size(reader, &read));
     let memory = RESPONSES.reserve(size.await?).await;
     let found = call.read(move |reader, organization| {
@@ -281,18 +288,21 @@ enum BatchResult {
 }
 
 pub(crate) async fn send_batch(call: Call<NewBatch>) -> Result<Reply<BatchResults>> {
-    let (app, bytes) = (Arc::clone(&call.app), call.json_bytes()?);
+    let app = Arc::clone(&call.app);
+    let bytes = call.json_bytes()?;
     let parse_batch = move || parse_batch(&bytes, &app.settings.dialect);
     let mut checked = heavy::run_on(call.bytes()?.len(), parse_batch).await?;
     if let Some(stored) = call.repeated().await? {
         return Ok(stored);
     }
+
     for email in &mut checked {
         let Ok(checked) = email else { continue };
         if let Err(error) = apply_template(&call, checked).await {
             *email = Err(error);
         }
     }
+
     let mut origin = Origin::of(&call);
     let is_whole = call.dialect().is(Point::BatchMode, "all-or-nothing");
     let create = call.create(move |tx, _, _| {
@@ -336,6 +346,7 @@ fn parse_batch(bytes: &[u8], dialect: &Dialect) -> Result<Vec<Result<Checked>>> 
         };
         return Err(Failure::field("", message));
     }
+
     let emails: Vec<&RawValue> = if is_object {
         let mut fields = object::<BTreeMap<String, &RawValue>>(bytes)?;
         let field = match dialect.choice(Point::BatchBody) {
@@ -357,6 +368,7 @@ fn parse_batch(bytes: &[u8], dialect: &Dialect) -> Result<Vec<Result<Checked>>> 
     if emails.is_empty() {
         return Err(Failure::field("emails", "must contain at least one email"));
     }
+
     let most = Limits::of(dialect).batch;
     Failure::at_most("emails", emails.len(), most, "emails")?;
     emails
@@ -400,7 +412,8 @@ const MAX_DELIVERIES: i64 = 100;
 
 /// Returns what happened to an email.
 pub(crate) async fn story(call: ControlCall) -> Result<EmailStory> {
-    let (id, app) = (call.id(), Arc::clone(&call.app));
+    let id = call.id();
+    let app = Arc::clone(&call.app);
     let story = call.read(move |reader, organization| {
         let email = find_here(reader, organization, &id)?;
         let deliveries = delivery_rows::of_email(reader, &id, MAX_DELIVERIES)?;
@@ -439,6 +452,7 @@ fn missing(
     if deliveries.len() >= MAX_DELIVERIES as usize {
         return Ok(Vec::new());
     }
+
     let mut webhooks = webhook_rows::list(reader, email.organization, Service::Email)?;
     webhooks.retain(|webhook| {
         deliveries
@@ -494,6 +508,7 @@ fn timeline(email: &StoredEmail) -> Vec<EmailChange> {
             .get(position)
             .map(|state| state.address.clone())
     };
+
     let changes = email.history.iter().map(|step| EmailChange {
         at: step.at.into(),
         status: step.status,
@@ -531,7 +546,8 @@ const MAX_DETAIL: usize = 16 * 1024;
 
 /// Simulates an event of an email, such as a bounce, and delivers it to webhooks.
 pub(crate) async fn simulate(call: ControlCall<EmailEvent>) -> Result<EmailSummary> {
-    let (id, event) = (call.input.id(), call.body);
+    let id = call.input.id();
+    let event = call.body;
     let names = "must be delivered, bounced, complained, failed, opened or clicked";
     let change = event
         .event
@@ -541,6 +557,7 @@ pub(crate) async fn simulate(call: ControlCall<EmailEvent>) -> Result<EmailSumma
     if change == Change::Bounced && kind.is_some_and(|kind| kind != "hard" && kind != "soft") {
         return Err(Failure::field("detail.type", "must be hard or soft"));
     }
+
     let size = event
         .detail
         .as_ref()

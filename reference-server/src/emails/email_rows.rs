@@ -137,6 +137,7 @@ pub(crate) fn insert(tx: &mut Tx<'_>, email: &StoredEmail, content: Content) -> 
             (&email.id, position as i64, &attachment.content),
         )?;
     }
+
     Ok(())
 }
 
@@ -183,7 +184,8 @@ pub(crate) fn content_size(reader: Reader<'_>, id: &str) -> Result<usize> {
 pub(crate) fn content(reader: Reader<'_>, id: &str, with_bytes: bool) -> Result<Content> {
     let sql = "SELECT html, text, headers, attachments FROM email_content WHERE email = ?1";
     let content = reader.find(sql, [id], |row| {
-        let (headers, attachments) = (json(row, 2)?, json(row, 3)?);
+        let headers = json(row, 2)?;
+        let attachments = json(row, 3)?;
         Ok(Content {
             html: row.get(0)?,
             text: row.get(1)?,

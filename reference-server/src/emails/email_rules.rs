@@ -54,6 +54,7 @@ pub(crate) fn apply(
         );
         return Err(Failure::new(Code::Conflict, message));
     };
+
     let last_event = steps.last().map(|(_, event)| *event);
     for (status, event) in steps {
         let last = Some(event) == last_event;
@@ -66,7 +67,8 @@ pub(crate) fn apply(
             message_rules::deliver(tx, app, email, &email.recipients[position].address)?;
         }
         let now = tx.now;
-        let (organization, detail) = (email.organization, detail.filter(|_| last));
+        let organization = email.organization;
+        let detail = detail.filter(|_| last);
         email.note(now, status, Some(event.as_str()), Some(position));
         let recipient = &email.recipients[position];
         let about = About {
@@ -79,6 +81,7 @@ pub(crate) fn apply(
         })?;
         email.last_event = Some(event.as_str().to_owned());
     }
+
     email.updated_at = tx.now.into();
     email.status = status::overall(&email.recipients);
     Ok(())
@@ -136,6 +139,7 @@ pub(crate) fn send(tx: &mut Tx<'_>, app: &App, email: &mut StoredEmail) -> Resul
             apply(tx, app, email, position, *change, detail)?;
         }
     }
+
     email.updated_at = tx.now.into();
     email.status = status::overall(&email.recipients);
     if relayed {
@@ -278,6 +282,7 @@ impl NewEmail {
             );
             return Err(Failure::field("", message));
         }
+
         Failure::at_most("replyTo", count(&self.reply_to), MAX_REPLY_TO, "addresses")?;
         let attachments = self.attachments.unwrap_or_default();
         let most = limits.attachments;
@@ -323,6 +328,7 @@ impl NewEmail {
                 value.and_then(|value| check_header(name, value, has_reply_to)),
             );
         }
+
         let attachments = attachments.into_iter().enumerate();
         let attachments = attachments.filter_map(|(index, new)| new.check(index, &mut problems));
         let attachments: Vec<Attachment> = attachments.collect();
@@ -422,6 +428,7 @@ fn recipients(addresses: &[Address]) -> Vec<RecipientState> {
         status: Status::Queued,
         detail: None,
     };
+
     unique.map(state).collect()
 }
 
@@ -497,6 +504,7 @@ fn deliver_delayed(tx: &mut Tx<'_>, app: &App, id: &str, position: usize) -> Res
     let Some(mut email) = email_rows::find(tx.reader(), id)? else {
         return Ok(());
     };
+
     // The control interface may have changed the recipient in the meantime.
     let status = email
         .recipients
@@ -505,6 +513,7 @@ fn deliver_delayed(tx: &mut Tx<'_>, app: &App, id: &str, position: usize) -> Res
     if status != Some(Status::Sending) {
         return Ok(());
     }
+
     apply(tx, app, &mut email, position, Change::Delivered, None)?;
     email_rows::update(tx, &email)
 }

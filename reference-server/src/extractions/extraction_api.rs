@@ -19,6 +19,7 @@ pub(crate) async fn simulate(call: ControlCall<NewExtraction>) -> Result<Extract
         let message = format!("must be one of {}", Event::names(Service::Extraction));
         return Err(Failure::field("event", message));
     };
+
     let dialect = &call.input.app.settings.dialect;
     let data = data.map_or_else(|| default_data(event, dialect), Value::Object);
     let finished = call.input.write(move |tx, _, organization| {

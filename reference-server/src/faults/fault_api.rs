@@ -52,6 +52,7 @@ pub(crate) async fn trigger(
     if !app.has_faults.load(Ordering::SeqCst) {
         return None;
     }
+
     let shared = Arc::clone(app);
     let fault = app.store.write_relaxed(move |tx| {
         let found = fault_rows::trigger(tx, organization, operation)?;
@@ -78,6 +79,7 @@ pub(crate) async fn apply(
     if fault.drop == Some(DropPoint::Before) {
         return Err(Cut);
     }
+
     let response = match fault
         .status
         .and_then(|status| StatusCode::from_u16(status).ok())
@@ -115,6 +117,7 @@ pub(crate) async fn apply(
 async fn cut_midway(response: Response<Body>) -> Response<Body> {
     /// hyper writes what it has before it waits for more.
     const WRITE: Duration = Duration::from_millis(50);
+
     let (mut parts, body) = response.into_parts();
     let bytes = body
         .collect()

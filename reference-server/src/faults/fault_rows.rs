@@ -60,6 +60,7 @@ pub(crate) fn add(tx: &Tx<'_>, organization: i64, new: NewFault) -> Result<Fault
         return Err(Failure::new(Code::Conflict, message)
             .with(|details| details.limit = Some(MAX_FAULTS as usize)));
     }
+
     Ok(fault)
 }
 

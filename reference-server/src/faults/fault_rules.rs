@@ -33,6 +33,7 @@ impl NewFault {
                 !text.is_empty() && text.len() <= MAX_REPLY && !text.chars().any(char::is_control)
             })
         };
+
         let is_code = self.status.is_none_or(|code| codes.contains(&code));
         let is_whole = self.drop.is_some_and(|point| point != DropPoint::Midway);
 
@@ -154,6 +155,7 @@ impl NewFault {
                 format!("has more than {MAX_HEADERS} headers"),
             ));
         }
+
         if !matches!(self.body, None | Some(Value::String(_))) {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }

@@ -53,6 +53,7 @@ pub(crate) async fn authenticate(app: &App, service: Service, parts: &Parts) -> 
     if values.next().is_some() {
         return Err(unauthorized("more than one API key was given"));
     }
+
     let secret = presented(dialect, scheme, value);
     let message = match scheme {
         "Bearer" => "the API key is malformed; expected `Authorization: Bearer <key>`",
@@ -71,6 +72,7 @@ pub(crate) async fn authenticate(app: &App, service: Service, parts: &Parts) -> 
                        control interface has; start it with --network trusted or --allow-host NAME";
         return Err(Failure::new(Code::WrongHost, message));
     }
+
     let key = app.store.key(secret);
     key.filter(|key| key.service == service).ok_or_else(unknown)
 }
@@ -96,6 +98,7 @@ fn presented(dialect: &Dialect, scheme: &str, value: &[u8]) -> Option<Vec<u8>> {
     if scheme.is_empty() {
         return Some(value.to_vec());
     }
+
     let (given, rest) = value.split_at_checked(scheme.len())?;
     let rest = rest.strip_prefix(b" ")?;
     if !given.eq_ignore_ascii_case(scheme.as_bytes()) {
@@ -104,9 +107,11 @@ fn presented(dialect: &Dialect, scheme: &str, value: &[u8]) -> Option<Vec<u8>> {
     if scheme != "Basic" {
         return Some(rest.to_vec());
     }
+
     let decoded = STANDARD.decode(rest.trim_ascii()).ok()?;
     let colon = decoded.iter().position(|byte| *byte == b':')?;
-    let (user, password) = (&decoded[..colon], &decoded[colon + 1..]);
+    let user = &decoded[..colon];
+    let password = &decoded[colon + 1..];
     if dialect.is(Point::KeyScheme, "basic-user") {
         return Some(user.to_vec());
     }
@@ -133,6 +138,7 @@ pub(crate) fn authorize(operation: Operation, key: &Key) -> Result<()> {
     if key.scopes.contains(&required) {
         return Ok(());
     }
+
     let message = format!("the API key lacks the scope `{required}`, which {operation} requires");
     Err(Failure::new(Code::InsufficientScope, message)
         .with(|details| details.required_scope = Some(required.as_str())))
@@ -144,6 +150,7 @@ pub(crate) fn check_rate_limit(app: &App, key: &Key) -> Result<()> {
     let Some(rate) = app.settings.rate_limit else {
         return Ok(());
     };
+
     let now = Instant::now();
     let mut paid_until = lock(&app.paid_until);
     if paid_until.len() >= MAX_KEYS {
@@ -158,6 +165,7 @@ pub(crate) fn check_rate_limit(app: &App, key: &Key) -> Result<()> {
         let seconds = wait.as_secs_f64().ceil() as u64;
         return Err(Failure::new(Code::RateLimited, message).retry_after(seconds));
     }
+
     *until = next;
     Ok(())
 }
@@ -179,15 +187,18 @@ pub(crate) fn guard(app: &App, parts: &Parts) -> Result<()> {
     if PROBES.contains(&parts.uri.path()) {
         return guard_origin(app, parts);
     }
+
     guard_host(app, parts)?;
     let Some(token) = &app.settings.control_token else {
         return Ok(());
     };
+
     let provided = header(parts, AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
     let token = token.expose().as_bytes();
     if provided.is_some_and(|provided| bool::from(provided.as_bytes().ct_eq(token))) {
         return Ok(());
     }
+
     let message = "the control interface requires the control token of this server";
     Err(Failure::new(Code::Unauthorized, message))
 }
@@ -230,6 +241,7 @@ fn guard_origin(app: &App, parts: &Parts) -> Result<()> {
     let Some(origin) = origins.next() else {
         return Ok(());
     };
+
     let origin = origin.to_str().unwrap_or_default();
     // A proxy may add TLS.
     let host = origin

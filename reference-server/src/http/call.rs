@@ -69,7 +69,8 @@ impl<B> Call<B> {
         T: Serialize + 'static,
         F: FnOnce(&mut Tx<'_>, &Shared, i64) -> Result<T> + Send + 'static,
     {
-        let (operation, key) = (self.operation, self.idempotency_key()?);
+        let operation = self.operation;
+        let key = self.idempotency_key()?;
         let created = self.write(move |tx, app, organization| {
             if let Some(stored) = key.stored_response(tx.reader(), tx.now)? {
                 return Ok(stored);
@@ -86,7 +87,8 @@ impl<B> Call<B> {
 impl<B: DeserializeOwned + JsonSchema + Send + 'static> Call<B> {
     /// Reads the body.
     pub(crate) async fn body(&self) -> Result<B> {
-        let (app, bytes) = (Arc::clone(&self.app), self.json_bytes()?);
+        let app = Arc::clone(&self.app);
+        let bytes = self.json_bytes()?;
         heavy::run_on(bytes.len(), move || parse(&bytes, &app.settings.dialect)).await
     }
 }

@@ -88,6 +88,7 @@ impl<B: DeserializeOwned + Send + 'static, Q: DeserializeOwned> ControlCall<B, Q
             let message = "differs between the query and the body; give it once";
             return Err(Failure::field("organization", message));
         }
+
         let named = in_body.or(in_query);
         input.organization = match (endpoint.declared.subject, &named) {
             (Subject::Server, _) | (Subject::OrganizationOrServer, None) => NO_ORGANIZATION,
@@ -141,6 +142,7 @@ fn read_page(
         let message = "must be the `next` value of the previous page";
         return Err(Failure::field("cursor", message));
     }
+
     Ok((limit, cursor))
 }
 
@@ -178,6 +180,7 @@ fn parse<B: DeserializeOwned + 'static>(bytes: &[u8]) -> Result<(B, Option<Strin
             None,
         ));
     }
+
     let body = object(bytes)?;
     let Named { organization } = serde_json::from_slice(bytes).unwrap_or_default();
     Ok((body, organization))
@@ -252,6 +255,7 @@ pub(crate) fn describe_common(declared: &Declaration) -> Vec<Value> {
             json!({"name": name, "in": "query", "description": description, "schema": schema}),
         );
     };
+
     if let Some(cursor) = declared.cursor {
         let limit = json!({"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT});
         add("limit", "Maximum number of results.", limit);
@@ -261,6 +265,7 @@ pub(crate) fn describe_common(declared: &Declaration) -> Vec<Value> {
         };
         add("cursor", "The `next` value of the previous page.", cursor);
     }
+
     if let Some([default, max]) = declared.wait {
         let text =
             format!("How long to wait, in real time, at most {max:?}. Default: {default:?}.");
@@ -282,6 +287,7 @@ pub(super) fn describe_query<Q: JsonSchema>() -> Vec<Value> {
     let Value::Object(properties) = properties else {
         return Vec::new();
     };
+
     let describe = |(name, mut schema): (String, Value)| {
         let description = schema["description"].take();
         if let Some(schema) = schema.as_object_mut() {
@@ -297,5 +303,6 @@ pub(super) fn describe_query<Q: JsonSchema>() -> Vec<Value> {
         }
         json!({"name": name, "in": "query", "description": description, "schema": schema})
     };
+
     properties.into_iter().map(describe).collect()
 }

@@ -27,12 +27,14 @@ impl IdempotencyKey {
         if keys.next().is_some() {
             return Err(Failure::field("Idempotency-Key", "is given more than once"));
         }
+
         let key = key.to_str().unwrap_or_default();
         let visible = key.bytes().all(|byte| byte.is_ascii_graphic());
         if !visible || !(1..=MAX_KEY_LENGTH).contains(&key.len()) {
             let message = format!("must be 1 to {MAX_KEY_LENGTH} visible ASCII characters");
             return Err(Failure::field("Idempotency-Key", message));
         }
+
         let fingerprint = Sha256::new()
             .chain_update(operation.name())
             .chain_update([0])
@@ -71,12 +73,14 @@ impl IdempotencyKey {
                 "this Idempotency-Key was already used with a different request",
             ));
         }
+
         let status = StatusCode::from_u16(stored.status).map_err(Failure::internal)?;
         if status == StatusCode::PROCESSING {
             let message = "a request with this Idempotency-Key is in progress, or was interrupted \
                            by a restart; it is not repeated";
             return Err(Failure::new(Code::Conflict, message));
         }
+
         Ok(Some(Reply::new(status, stored.body.into())))
     }
 

@@ -83,7 +83,8 @@ impl Input {
         &self,
         write: impl FnOnce(&mut Tx<'_>, &Shared, i64) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let (app, organization) = (Arc::clone(&self.app), self.organization);
+        let app = Arc::clone(&self.app);
+        let organization = self.organization;
         self.app
             .store
             .write(move |tx| write(tx, &app, organization))
@@ -133,6 +134,7 @@ impl Input {
         if headers.get_all(CONTENT_TYPE).iter().all(is_json) {
             return Ok(bytes);
         }
+
         unsupported("the body must be JSON; send `Content-Type: application/json`")
     }
 }
@@ -197,6 +199,7 @@ async fn receive_all(limits: Limits, body: Body) -> Result<Received> {
         }
         bytes.extend_from_slice(&data);
     }
+
     Ok(Received {
         bytes: bytes.into(),
         memory,
@@ -233,15 +236,18 @@ pub(crate) fn object<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T> {
         return Err(Failure::new(Code::PayloadTooLarge, message)
             .with(|details| details.limit = Some(MAX_VALUES)));
     }
+
     // A derived `Deserialize` also accepts an array of the field values.
     let is_object = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     if is_object && let Ok(value) = serde_json::from_slice(bytes) {
         return Ok(value);
     }
+
     let value = check_syntax(bytes)?;
     if !is_object {
         return Err(Failure::field("", "must be an object"));
     }
+
     // Reads the value again, in a slower way, to find the invalid field.
     match typed::read::<T>(value, "a field of this request", &[]) {
         Ok(_) => Err(Failure::field(
@@ -271,7 +277,9 @@ struct Outline {
 impl Outline {
     fn of(bytes: &[u8]) -> Self {
         let mut outline = Self::default();
-        let (mut level, mut in_string, mut escaped) = (0_usize, false, false);
+        let mut level = 0_usize;
+        let mut in_string = false;
+        let mut escaped = false;
         for byte in bytes {
             if in_string {
                 (in_string, escaped) = (escaped || *byte != b'"', !escaped && *byte == b'\\');
@@ -289,6 +297,7 @@ impl Outline {
                 _ => {}
             }
         }
+
         outline
     }
 }
@@ -304,7 +313,8 @@ pub(crate) fn check_syntax(bytes: &[u8]) -> Result<Value> {
     } else if Outline::of(bytes).levels > MAX_JSON_LEVELS {
         format!("the body is nested too deeply; the limit is {MAX_JSON_LEVELS} levels")
     } else {
-        let (line, column) = (error.line(), error.column());
+        let line = error.line();
+        let column = error.column();
         format!("the body is not valid JSON: error at line {line} column {column}")
     };
     Err(Failure::new(Code::InvalidJson, text))

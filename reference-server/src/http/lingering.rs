@@ -46,6 +46,7 @@ impl Body for Lingering {
         let Some(body) = &mut self.body else {
             return Poll::Ready(None);
         };
+
         let polled = Pin::new(body).poll_frame(context);
         self.is_read = true;
         if let Poll::Ready(None | Some(Err(_))) = &polled {
@@ -71,10 +72,12 @@ impl Drop for Lingering {
         let Some(body) = self.body.take() else {
             return;
         };
+
         let is_sent = self.is_read || !self.expects_continue;
         if body.is_end_stream() || !is_sent {
             return;
         }
+
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(timeout(MAX_TIME, read_rest(body)));
         }

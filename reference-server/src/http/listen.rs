@@ -87,11 +87,13 @@ fn check_head(request: &Request<Lingering>) -> Result<()> {
         let message = "a request must have exactly one Host header";
         return Err(Failure::new(Code::InvalidRequest, message));
     }
+
     let mut codings = request.headers().get_all(TRANSFER_ENCODING).iter();
     if codings.any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"chunked")) {
         let message = "the only supported transfer coding is `chunked`";
         return Err(Failure::new(Code::InvalidRequest, message));
     }
+
     Ok(())
 }
 
@@ -124,15 +126,15 @@ async fn respond(
     if let Some(cut) = response.extensions_mut().remove::<Cut>() {
         return Err(cut);
     }
-    let (status, ms) = (
-        response.status().as_u16(),
-        started.elapsed().as_millis() as u64,
-    );
+
+    let status = response.status().as_u16();
+    let ms = started.elapsed().as_millis() as u64;
     if response.status().is_server_error() {
         tracing::warn!(%method, path = redact(path), status, ms, request_id = id, "request");
     } else {
         tracing::debug!(%method, path = redact(path), status, ms, request_id = id, "request");
     }
+
     if let Ok(value) = HeaderValue::try_from(id) {
         response.headers_mut().insert(&REQUEST_ID, value);
     }

@@ -133,6 +133,7 @@ mod tests {
             Target::Documented(operation, _) => Some(operation),
             Target::Control(_) => None,
         };
+
         let routed: Vec<Operation> = ROUTES.iter().filter_map(target).collect();
         assert_eq!(routed, Operation::ALL);
         let parts = PARTS[1..]
@@ -188,16 +189,15 @@ mod tests {
         let settings = Settings::default();
         let mut document = Document::new(&settings, Part::All);
         paths(&mut document, &ROUTES);
-        let (requests, responses) = (
-            document.requests.definitions(),
-            document.responses.definitions(),
-        );
+        let requests = document.requests.definitions();
+        let responses = document.responses.definitions();
         for (name, schema) in requests {
             assert!(
                 responses.get(name).is_none_or(|other| other == schema),
                 "{name}"
             );
         }
+
         let names: BTreeMap<_, _> = requests.iter().chain(responses).collect();
         for name in names.keys() {
             // schemars numbers types of the same name, which makes meaningless names.
@@ -264,6 +264,7 @@ mod tests {
                 .expect("a type")
                 .clone()
         };
+
         assert_eq!(
             unauthorized("/api/v1/audiences"),
             "application/problem+json"

@@ -192,6 +192,7 @@ mod tests {
         for _ in 0..MAX_REQUESTS {
             log.add(2, Arc::clone(&newest));
         }
+
         assert!(log.list(1).is_empty(), "the oldest is still there");
         let kept = log.list(2);
         assert!(kept.len() < MAX_REQUESTS, "more than {MAX_BYTES} bytes");

@@ -48,7 +48,8 @@ impl<T> Reply<T> {
 
     /// Keeps the memory that is reserved for a large body until it is sent.
     pub(crate) fn with(mut self, memory: Reserved) -> Self {
-        let (bytes, _memory) = (self.body, memory);
+        let bytes = self.body;
+        let _memory = memory;
         self.body = Bytes::from_owner(Kept { bytes, _memory });
         self
     }
@@ -196,6 +197,7 @@ pub(crate) fn write_error(app: &App, path: &str, mut response: Response<Body>) -
     let Some(ApiError(error)) = response.extensions_mut().remove::<ApiError>() else {
         return response;
     };
+
     let (content_type, body) = error_body(
         &error,
         error_format(&app.settings.dialect, path, error.code()),
@@ -215,6 +217,7 @@ pub(crate) fn write_error(app: &App, path: &str, mut response: Response<Body>) -
             headers.insert(WWW_AUTHENTICATE, scheme);
         }
     }
+
     if let Some(seconds) = error.retry_after_seconds() {
         headers.insert(RETRY_AFTER, seconds.into());
     }

@@ -27,7 +27,8 @@ pub(crate) async fn page<R: Row + Send + 'static>(
     call: ControlCall,
     id: fn(&R) -> &str,
 ) -> Result<Reply<Page<R>>> {
-    let (limit, cursor) = (call.limit, call.cursor.unwrap_or_default());
+    let limit = call.limit;
+    let cursor = call.cursor.unwrap_or_default();
     let read = move |reader: Reader<'_>, of| reader.page(of, &cursor, limit as i64 + 1);
     let found: Vec<R> = call.input.read(read).await?;
     Reply::json(

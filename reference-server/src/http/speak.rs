@@ -30,6 +30,7 @@ pub(crate) fn read_query(dialect: &Dialect, uri: &Uri) -> HashMap<String, String
     if !dialect.is(Point::ListPages, "cursor") {
         return query;
     }
+
     let cursor = query.remove(dialect.choice(Point::CursorParam));
     if let Some(page) = cursor.and_then(|cursor| Some(cursor.strip_prefix("cur_")?.to_owned())) {
         query.insert("page".to_owned(), page);
@@ -54,6 +55,7 @@ pub(crate) async fn speak(
     if dialect.is_empty() {
         return response;
     }
+
     let (mut parts, body) = response.into_parts();
     // The bodies of handlers are in memory.
     let Ok(bytes) = to_bytes(body, usize::MAX).await else {
@@ -78,6 +80,7 @@ pub(crate) async fn speak(
             _ => {}
         }
     }
+
     let mut speaker = Speaker {
         dialect,
         operation,
@@ -88,6 +91,7 @@ pub(crate) async fn speak(
         let error = ApiError(Failure::not_found("page")).into_response();
         return Box::pin(speak(app, operation, uri, error)).await;
     };
+
     if operation.service() == Service::Email {
         respell(dialect, &mut value);
     }
@@ -114,6 +118,7 @@ fn failure(dialect: &Dialect, parts: &mut Parts, body: &[u8]) -> Option<Vec<u8>>
             value[name] = parts.status.as_u16().into();
         }
     }
+
     let holder = match value.get("error") {
         Some(_) => value.get_mut("error")?,
         None => &mut value,
@@ -139,6 +144,7 @@ fn failure(dialect: &Dialect, parts: &mut Parts, body: &[u8]) -> Option<Vec<u8>>
             _ => list.into(),
         };
     }
+
     serde_json::to_vec(&value).ok()
 }
 
@@ -147,6 +153,7 @@ fn announce_limit(dialect: &Dialect, parts: &mut Parts) {
     let Some(after) = parts.headers.get(RETRY_AFTER) else {
         return;
     };
+
     let seconds = after.to_str().ok().and_then(|text| text.parse().ok());
     let seconds: i64 = seconds.unwrap_or(1);
     let values = json!({
@@ -157,6 +164,7 @@ fn announce_limit(dialect: &Dialect, parts: &mut Parts) {
     let Some(headers) = spoken(dialect, Point::LimitHeaders, &values) else {
         return;
     };
+
     parts.headers.remove(RETRY_AFTER);
     for (name, value) in &headers {
         let value = value.as_str().unwrap_or_default();
@@ -238,6 +246,7 @@ impl Speaker<'_> {
     /// One resource, in what the dialect puts around it.
     fn resource(&mut self, mut fields: Fields) -> Value {
         use Operation as O;
+
         let operation = self.operation;
         let kind = operation.name().rsplit('.').nth(1).unwrap_or_default();
         let kind = kind.trim_end_matches('s');
@@ -254,6 +263,7 @@ impl Speaker<'_> {
             "contact" => self.contact(&mut fields),
             _ => {}
         }
+
         let values = json!({"resource": fields, "kind": kind});
         let shaped = spoken(self.dialect, Point::ResourceShape, &values);
         let mut whole = shaped.unwrap_or(fields);
@@ -270,6 +280,7 @@ impl Speaker<'_> {
         let Some(Value::String(id)) = fields.remove("id") else {
             return;
         };
+
         let header = match place {
             "location" => (Ok(LOCATION), format!("/api/v1/emails/{id}")),
             _ => (
@@ -315,6 +326,7 @@ impl Speaker<'_> {
                 }
             }
         }
+
         if self.dialect.is(Point::DomainFlags, "nested") {
             let all = std::mem::take(fields).into_iter();
             let (flags, others): (Fields, Fields) =
@@ -324,6 +336,7 @@ impl Speaker<'_> {
                 fields.insert("verification".to_owned(), flags.into());
             }
         }
+
         let mut beside = Fields::new();
         match (
             self.dialect.choice(Point::DomainRecords),
@@ -351,6 +364,7 @@ impl Speaker<'_> {
         let Some(Value::Bool(subscribed)) = fields.remove("subscribed") else {
             return;
         };
+
         let status = if subscribed {
             "subscribed"
         } else {
@@ -361,6 +375,7 @@ impl Speaker<'_> {
             fields.extend(spoken);
             return;
         }
+
         let field = self.dialect.choice(Point::OptOut);
         let name = field.trim_start_matches('!');
         fields.insert(
@@ -373,9 +388,11 @@ impl Speaker<'_> {
         let Some(Value::Array(items)) = results.remove("results") else {
             return results.into();
         };
+
         let choice = self.dialect.choice(Point::BatchItem);
         let is_split = choice == "split";
-        let (mut told, mut errors) = (Vec::new(), Vec::new());
+        let mut told = Vec::new();
+        let mut errors = Vec::new();
         for mut item in items {
             if let Some(error) = item.get("error") {
                 let values = json!({
@@ -396,6 +413,7 @@ impl Speaker<'_> {
                 told.push(std::mem::take(fields));
             }
         }
+
         if is_split {
             json!({"data": told, "errors": errors})
         } else {
@@ -414,6 +432,7 @@ impl Speaker<'_> {
         if self.dialect.is(Point::ListPages, "whole") {
             return self.wrapped(items, Fields::new());
         }
+
         let query = read_query(self.dialect, self.uri);
         let number = |name: &str| query.get(name)?.parse::<usize>().ok();
         let first = self.first_page();
@@ -434,13 +453,16 @@ impl Speaker<'_> {
         let Some(Value::Array(mut items)) = page.remove("data") else {
             return Some(page.into());
         };
+
         for item in items.iter_mut().filter_map(Value::as_object_mut) {
             self.contact(item);
         }
+
         let number = |name: &str| {
             let number = page.get(name).and_then(Value::as_u64);
             usize::try_from(number.unwrap_or_default()).unwrap_or_default()
         };
+
         let totals = Totals {
             page: number("page"),
             size: number("pageSize"),
@@ -450,16 +472,19 @@ impl Speaker<'_> {
         if items.is_empty() && totals.page > first && self.dialect.is(Point::PastEnd, "not-found") {
             return None;
         }
+
         let has_more = (totals.page - first + 1) * totals.size < totals.total;
         if !self.dialect.is(Point::ListPages, "whole") {
             let beside = self.paging(&totals, has_more);
             return Some(self.wrapped(items, beside));
         }
+
         if self.dialect.is(Point::PageTotals, "header") {
             self.parts
                 .headers
                 .insert("x-total-count", totals.total.into());
         }
+
         let beside = spoken(self.dialect, Point::PageTotals, &totals.values());
         let beside = beside.unwrap_or_default();
         Some(
@@ -490,6 +515,7 @@ impl Speaker<'_> {
             values["link"] = link.into();
             values["cursor"] = format!("cur_{next}").into();
         }
+
         spoken(self.dialect, Point::ListPages, &values).unwrap_or_default()
     }
 
@@ -561,6 +587,7 @@ fn respell_value(dialect: &Dialect, name: &str, value: &mut Value) {
         *value = "0001-01-01T00:00:00Z".into();
         return;
     }
+
     let time = value.as_str().filter(|_| is_time);
     if let Some(time) = time.and_then(|text| text.parse::<DateTime<Utc>>().ok()) {
         match dialect.choice(Point::Times) {
@@ -569,6 +596,7 @@ fn respell_value(dialect: &Dialect, name: &str, value: &mut Value) {
             _ => {}
         }
     }
+
     if value.is_number() && dialect.is(Point::Numbers, "text") {
         *value = value.to_string().into();
     }

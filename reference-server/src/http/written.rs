@@ -86,6 +86,7 @@ where
     let Some(second) = pieces.recv().await else {
         return Ok(response.map(|_| first.into()));
     };
+
     let next = async |mut pieces: mpsc::Receiver<Bytes>| Some((pieces.recv().await?, pieces));
     let all = stream::iter([first, second]).chain(stream::unfold(pieces, next));
     Ok(response.map(|_| Body::from_stream(all.map(Ok::<_, Infallible>))))

@@ -20,7 +20,8 @@ use crate::store::Row as _;
 const MAX_RECIPIENTS: usize = 1_000;
 
 pub(crate) async fn receive(call: ControlCall<InboundMessage, InboundQuery>) -> Result<Received> {
-    let (app, query) = (Arc::clone(&call.input.app), call.query);
+    let app = Arc::clone(&call.input.app);
+    let query = call.query;
     let (recipients, source) = if let Some(bytes) = call.source {
         let read = move || {
             let source = inbound_rules::with_crlf(&bytes);
@@ -28,14 +29,17 @@ pub(crate) async fn receive(call: ControlCall<InboundMessage, InboundQuery>) -> 
         };
         heavy::run(read).await?
     } else {
-        let (new, now) = (call.body, app.clock.now());
+        let new = call.body;
+        let now = app.clock.now();
         heavy::run(move || new.compose(now)).await?
     };
     Failure::at_most("to", recipients.len(), MAX_RECIPIENTS, "recipients")?;
     let domain = recipients
         .first()
         .map(|first| first.domain().as_str().to_owned());
-    let (store, resolver, now) = (&app.store, &app.resolver, app.clock.now());
+    let store = &app.store;
+    let resolver = &app.resolver;
+    let now = app.clock.now();
     let source = Arc::new(source);
     let results = authentication::check(resolver, None, &source, now).await?;
     let source = authentication::without_own_results(Arc::unwrap_or_clone(source));
@@ -55,6 +59,7 @@ pub(crate) async fn receive(call: ControlCall<InboundMessage, InboundQuery>) -> 
             format!("contains no recipient in a verified domain of this organization{elsewhere}");
         return Err(Failure::field("to", message));
     }
+
     Ok(Received { messages })
 }
 
@@ -108,6 +113,7 @@ impl InboundMessage {
         let Some(from) = from else {
             return Err(problems.into_error());
         };
+
         problems.check()?;
         let message_id = format!("{}@{}", id::new(id::DELIVERY), from.address.domain());
         let message = Outgoing {

@@ -128,7 +128,8 @@ pub(crate) async fn parse(
                 header.truncate(end);
             }
         }
-        let (html, text) = (html.as_deref(), text.as_deref());
+        let html = html.as_deref();
+        let text = text.as_deref();
         Ok(AuthenticatedMessage {
             from,
             subject,

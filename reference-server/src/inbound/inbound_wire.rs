@@ -49,7 +49,8 @@ pub struct InboundMessage {
 impl InboundMessage {
     /// An email without subject and content. The recipient is in a verified domain.
     pub fn new(from: impl Into<String>, to: impl Into<String>) -> Self {
-        let (from, to) = (Some(from.into()), Some(OneOrMany(vec![to.into()])));
+        let from = Some(from.into());
+        let to = Some(OneOrMany(vec![to.into()]));
         Self {
             from,
             to,

@@ -60,6 +60,7 @@ impl Clock {
         let ClockMode::Frozen { at } = state.mode else {
             return None;
         };
+
         let at = at.max(time);
         Some(if state.runs_on {
             ClockMode::Running {

@@ -48,6 +48,7 @@ pub(crate) fn done(tx: &mut Tx<'_>, job: &Job) -> Result<bool> {
     {
         tx.jobs_added();
     }
+
     let sql = "DELETE FROM job WHERE queue = ?1 AND subject = ?2 AND position = ?3";
     Ok(tx.execute(sql, job.key())? > 0)
 }
@@ -142,11 +143,13 @@ pub(crate) fn queues(reader: Reader<'_>, has_relay: bool) -> Result<Vec<(Queue, 
     let sql = "SELECT queue, due_at FROM job WHERE due_at IS NOT NULL AND queue > ?1
                ORDER BY queue, due_at LIMIT 1";
     let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-    let (mut queues, mut last) = (Vec::new(), String::new());
+    let mut queues = Vec::new();
+    let mut last = String::new();
     while let Some((queue, at)) = reader.find(sql, [&last], read)? {
         last.clone_from(&queue);
         queues.push((Queue::from_text(queue), at));
     }
+
     queues.retain(|(queue, _)| has_relay || *queue != Queue::Relay);
     Ok(queues)
 }

@@ -9,7 +9,8 @@ use crate::model::key::scopes_of;
 use crate::model::{Failure, Result};
 
 pub(crate) async fn create(call: ControlCall<NewKey>) -> Result<Key> {
-    let (service, scopes) = (call.body.service.service(), call.body.scopes()?);
+    let service = call.body.service.service();
+    let scopes = call.body.scopes()?;
     let mode = call.body.mode.unwrap_or_default();
     let created = call.write(move |tx, _, organization| {
         let secret = key_rows::new_secret(service, mode)?;

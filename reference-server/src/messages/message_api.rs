@@ -83,7 +83,8 @@ pub(crate) async fn wait(
     call: ControlCall<(), MessageFilter>,
 ) -> Result<Written<Message>, Failure> {
     let mut search = Search::new(&call.query)?;
-    let (app, timeout) = (&call.app, call.wait);
+    let app = &call.app;
+    let timeout = call.wait;
     let deadline = Instant::now() + timeout;
     let stopped = app.stop.requested();
     tokio::pin!(stopped);
@@ -133,6 +134,7 @@ async fn none_arrived(
             .map(|found| message_rows::has_it(reader, &found.id));
         Ok((newest, elsewhere.transpose()?.unwrap_or_default()))
     };
+
     let (newest, elsewhere) = app.store.read(read).await?;
     let shown = newest.iter().take(SHOWN_INSTEAD).map(|message| {
         format!(
@@ -155,7 +157,8 @@ const SHOWN_INSTEAD: usize = 5;
 
 impl MessageLinks {
     fn of(message: &Incoming, tracked: &Targets) -> Self {
-        let (html, text) = (message.html.as_deref(), message.text.as_deref());
+        let html = message.html.as_deref();
+        let text = message.text.as_deref();
         Self {
             links: links::links(html, text, tracked),
             codes: codes(Some(&message.subject), html, text),
@@ -227,6 +230,7 @@ pub(crate) async fn attachment(call: ControlCall) -> Result<Response<Body>, Fail
             to.write_all(&attachment.content)
         }))
     };
+
     written(memory, open).await
 }
 
@@ -239,6 +243,7 @@ pub(crate) async fn release(call: ControlCall<Release>) -> Result<Released, Fail
         let message = "the server has no relay; start it with --relay URL";
         return Err(Failure::new(Code::Conflict, message));
     };
+
     let to = Mailbox::parse(&call.body.to).map_err(|error| Failure::field("to", error))?;
     let to = to.address;
     let Found {
@@ -378,6 +383,7 @@ async fn load(app: &Shared, organization: i64, id: String, times: usize) -> Resu
         };
         Ok((summary, authentication, content))
     };
+
     let (summary, authentication, content) = app.store.read(load).await?;
     Ok(Found {
         memory,
@@ -417,7 +423,8 @@ impl Unread {
 impl Found {
     /// The message with its content.
     async fn shown(self) -> Result<Written<Message>, Failure> {
-        let (summary, unread) = (self.summary, self.unread);
+        let summary = self.summary;
+        let unread = self.unread;
         Written::json(self.memory, move || {
             Ok(unread.open()?.into_message(summary))
         })
@@ -427,7 +434,8 @@ impl Found {
 
 impl Opened {
     fn into_message(self, summary: MessageSummary) -> Message {
-        let (parsed, size) = (Incoming::parse(&self.source), self.source.len());
+        let parsed = Incoming::parse(&self.source);
+        let size = self.source.len();
         drop(self.source);
         let MessageLinks { links, codes } = MessageLinks::of(&parsed, &self.tracked);
         let MessageSummary {

@@ -62,6 +62,7 @@ pub(crate) fn deliver(
         let job = Job::new(Queue::Received, id);
         job_rows::add(tx, email.organization, &job, tx.now, 0, None)?;
     }
+
     Ok(())
 }
 
@@ -100,6 +101,7 @@ pub(crate) async fn announce(app: &Shared, job: Job) -> Result<(), Failure> {
         };
         Ok(Message::load(reader, &email)?.map(|message| (message, recipient)))
     });
+
     // A message deleted in the meantime causes no event.
     let message = match found.await? {
         Some((message, recipient)) => {
@@ -128,6 +130,7 @@ pub(crate) async fn announce(app: &Shared, job: Job) -> Result<(), Failure> {
         }
         Ok(())
     });
+
     recorded.await
 }
 
@@ -168,6 +171,7 @@ impl Message {
         let Some(email) = email_rows::find(reader, email)? else {
             return Ok(None);
         };
+
         let content = email_rows::content(reader, &email.id, true)?;
         let signer = domain_rows::signer(reader, &email.domain, email.organization)?;
         Ok(Some(Self {
@@ -199,11 +203,9 @@ impl Message {
     pub(crate) fn source(&self, recipient: &str, exposed: bool) -> Result<Vec<u8>, Failure> {
         let email = &self.email;
         let from = Mailbox::parse(&email.from).map_err(Failure::internal)?;
-        let (to, cc, reply_to) = (
-            mailboxes(&email.to)?,
-            mailboxes(&email.cc)?,
-            mailboxes(&email.reply_to)?,
-        );
+        let to = mailboxes(&email.to)?;
+        let cc = mailboxes(&email.cc)?;
+        let reply_to = mailboxes(&email.reply_to)?;
         let tracked = match (&email.tracking, &self.content.html) {
             (Some(tracking), Some(html)) => {
                 // Two recipients may differ in case only.
@@ -240,6 +242,7 @@ impl Message {
         if exposed && signer.key[..] == *SANDBOX_KEY {
             return Ok(outgoing.source());
         }
+
         let key = SigningKey::from_pkcs8(&signer.key)?;
         outgoing.signed(&key, &email.domain, &signer.selector)
     }

@@ -25,6 +25,7 @@ impl Mailbox {
                 address: Address::parse(text)?,
             });
         };
+
         let (name, address) = before
             .rsplit_once('<')
             .ok_or("is not an address: write a@b or Name <a@b>")?;
@@ -49,9 +50,11 @@ impl Address {
         if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
             return Err("is not an address: it contains white space");
         }
+
         let text = text.strip_suffix('.').unwrap_or(text);
         let at = text.rfind('@').ok_or("is not an address: it has no @")?;
-        let (local, domain) = (&text[..at], &text[at + 1..]);
+        let local = &text[..at];
+        let domain = &text[at + 1..];
         if !is_local_part(local) {
             return Err("is not an address: the part before the @ is not valid");
         }
@@ -60,6 +63,7 @@ impl Address {
                 "is not an address: it is too long (at most 64 bytes before the @, 254 in total)",
             );
         }
+
         Ok(Self {
             text: text.to_owned(),
             at,
@@ -72,7 +76,8 @@ impl Address {
     pub(crate) fn of_envelope(text: &str) -> Option<Self> {
         let text = text.strip_suffix('.').unwrap_or(text);
         let at = text.rfind('@').unwrap_or(text.len());
-        let (local, domain) = (&text[..at], text.get(at + 1..).unwrap_or_default());
+        let local = &text[..at];
+        let domain = text.get(at + 1..).unwrap_or_default();
         let is_quoted = local.len() > 1 && local.starts_with('"') && local.ends_with('"');
         let is_word = |part: &str| !part.contains(|c: char| c.is_whitespace() || "<>".contains(c));
         let is_printable = !text.chars().any(char::is_control);
@@ -84,6 +89,7 @@ impl Address {
         {
             return None;
         }
+
         let domain =
             DomainName::parse(domain).unwrap_or_else(|_| DomainName(domain.to_lowercase()));
         Some(Self {
@@ -288,6 +294,7 @@ mod tests {
         const SPACE: &str = "is not an address: it contains white space";
         const LOCAL_PART: &str = "is not an address: the part before the @ is not valid";
         const NO_AT: &str = "is not an address: it has no @";
+
         for (text, error) in [
             ("", NO_AT),
             ("nobody", NO_AT),
@@ -317,6 +324,7 @@ mod tests {
         ] {
             assert_eq!(parse(text), Err(error), "{text:?}");
         }
+
         assert_eq!(
             parse(&format!("{}@b.test", "a".repeat(65))),
             Err("is not an address: it is too long (at most 64 bytes before the @, 254 in total)")
@@ -345,6 +353,7 @@ mod tests {
             let address = Address::of_envelope(text).expect(text);
             assert_eq!(address.as_str(), text);
         }
+
         for text in [
             "",
             "a@",
@@ -357,6 +366,7 @@ mod tests {
         ] {
             assert!(Address::of_envelope(text).is_none(), "{text:?}");
         }
+
         let domain = Address::of_envelope("Ada@Example.TEST")
             .expect("an address")
             .domain;
@@ -392,6 +402,7 @@ mod tests {
             "has an invalid header name: use printable ASCII without spaces and colons";
         const HEADER_VALUE: &str =
             "has a header value with a control character, such as a line break";
+
         assert_eq!(check_header("X-Campaign", "Frühling 2026", false), Ok(()));
         assert_eq!(
             check_header("List-Unsubscribe", "<https://a.test/u>\t", false),
@@ -415,6 +426,7 @@ mod tests {
                 "{reserved}"
             );
         }
+
         for reserved in [
             "content-type",
             "Content-Transfer-Encoding",
@@ -427,9 +439,11 @@ mod tests {
                 "{reserved}"
             );
         }
+
         for name in ["", "X Y", "X:Y", "X\r\nY", "Größe", "X\u{7f}"] {
             assert_eq!(check_header(name, "x", false), Err(HEADER_NAME), "{name:?}");
         }
+
         for value in ["a\r\nBcc: x@y", "a\nb", "a\rb", "a\0b"] {
             assert_eq!(
                 check_header("X-A", value, false),

@@ -76,6 +76,7 @@ mod tests {
             advance_past(&id);
             assert!(new(MESSAGE) > format!("msg_{ahead}"));
         }
+
         advance_past("not an id");
     }
 }

@@ -17,10 +17,12 @@ where
     let Some(number) = Option::<Number>::deserialize(deserializer)? else {
         return Ok(None);
     };
+
     let from_float = |float: f64| {
         let fits = float.abs() <= MAX_SAFE_INTEGER as f64;
         (float.fract() == 0.0 && fits).then_some(float as i64)
     };
+
     let float = number.as_f64().filter(|_| number.is_f64());
     let integer = number.as_i64().or_else(|| float.and_then(from_float));
     let integer =
@@ -48,6 +50,7 @@ mod tests {
                 .map(|holder| holder.value)
                 .ok()
         };
+
         assert_eq!(read(r#"{"value":2}"#), Some(Some(2)));
         assert_eq!(read(r#"{"value":2.0}"#), Some(Some(2)));
         assert_eq!(read(r#"{"value":null}"#), Some(None));

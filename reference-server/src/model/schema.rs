@@ -55,7 +55,8 @@ formats! {
     /// A time, or the ID of a resource.
     Position => {
         let mut generator = schemars::SchemaGenerator::default();
-        let (time, id) = (generator.subschema_for::<Time>(), generator.subschema_for::<Id>());
+        let time = generator.subschema_for::<Time>();
+        let id = generator.subschema_for::<Id>();
         json_schema!({"anyOf": [time, id]})
     }
 

@@ -67,6 +67,7 @@ pub struct RecipientState {
 /// The status of an email with these recipients: the most severe one.
 pub(crate) fn overall(recipients: &[RecipientState]) -> Status {
     use Status as S;
+
     let by_severity = [
         S::Cancelled,
         S::Failed,
@@ -81,6 +82,7 @@ pub(crate) fn overall(recipients: &[RecipientState]) -> Status {
             .iter()
             .any(|recipient| recipient.status == *status)
     };
+
     by_severity
         .into_iter()
         .find(has)
@@ -137,13 +139,16 @@ impl Change {
 /// any domain under `.test`.
 pub(crate) fn simulated(address: &str) -> &'static [Change] {
     const DELIVERED: &[Change] = &[Change::Delivered];
+
     let Some((local, domain)) = address.rsplit_once('@') else {
         return DELIVERED;
     };
+
     let top = domain.rsplit('.').next().unwrap_or(domain);
     if top.eq_ignore_ascii_case(domain) || !top.eq_ignore_ascii_case("test") {
         return DELIVERED;
     }
+
     let name = local.split('+').next().unwrap_or(local);
     match name.to_ascii_lowercase().as_str() {
         "bounced" => &[Change::Bounced],
@@ -187,7 +192,9 @@ mod tests {
             };
             overall(&statuses.iter().map(state).collect::<Vec<_>>())
         };
+
         use Status::{Bounced, Complained, Delivered, Failed, Sending, Sent};
+
         assert_eq!(with(&[Delivered, Delivered]), Delivered);
         assert_eq!(with(&[Delivered, Sending, Sent]), Sending);
         assert_eq!(with(&[Complained, Sending]), Complained);
@@ -198,6 +205,7 @@ mod tests {
     #[test]
     fn only_documented_transitions_are_possible() {
         use Status::{Bounced, Cancelled, Complained, Delivered, Failed, Queued, Sending, Sent};
+
         let all = [
             Queued, Sending, Sent, Delivered, Bounced, Failed, Complained, Cancelled,
         ];
@@ -206,6 +214,7 @@ mod tests {
                 .filter(|from| change.steps(*from).is_some())
                 .collect::<Vec<_>>()
         };
+
         assert_eq!(from(Change::Delivered), [Sending, Sent]);
         assert_eq!(from(Change::Bounced), [Sending, Sent, Delivered]);
         assert_eq!(from(Change::Complained), [Delivered]);

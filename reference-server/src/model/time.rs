@@ -34,15 +34,18 @@ pub(crate) fn parse(text: &str) -> Option<Millis> {
     if rest.is_empty() {
         return Some(date.and_time(NaiveTime::MIN).and_utc().timestamp_millis());
     }
+
     let time = rest.strip_prefix(['T', 't', ' '])?.replace(',', ".");
     let is_digit = |position: usize| {
         time.as_bytes()
             .get(position)
             .is_some_and(u8::is_ascii_digit)
     };
+
     if !is_digit(0) || !is_digit(1) {
         return None;
     }
+
     let text = format!("{day} {time}");
     let read = |format| DateTime::parse_from_str(&text, format).ok();
     let at = ["%F %H:%M:%S%.f%#z", "%F %H:%M%#z"]
@@ -74,6 +77,7 @@ pub(crate) fn parse_duration(text: &str) -> Option<Millis> {
     if let Ok(whole) = number.parse::<i64>() {
         return whole.checked_mul(factor).filter(|ms| *ms <= MAX_DURATION);
     }
+
     let ms = number.parse::<f64>().ok()? * factor as f64;
     (ms.is_finite() && ms <= MAX_DURATION as f64).then_some(ms.round() as i64)
 }

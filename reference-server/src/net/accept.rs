@@ -17,7 +17,8 @@ pub(crate) async fn serve<F: Future<Output = ()> + Send + 'static>(
     stop: &Stop,
     connection: impl Fn(TcpStream, SocketAddr) -> F,
 ) -> JoinSet<()> {
-    let (limit, mut connections) = (Limit::new(most), JoinSet::new());
+    let limit = Limit::new(most);
+    let mut connections = JoinSet::new();
     loop {
         let accepted = async { (limit.permit().await, listener.accept().await) };
         tokio::select! {

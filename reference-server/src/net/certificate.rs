@@ -71,11 +71,13 @@ mod tests {
     #[test]
     fn rejects_invalid_certificates_and_keys() {
         let generated = generate_simple_self_signed(["localhost".to_owned()]).expect("generated");
-        let (chain, key) = (generated.cert.pem(), generated.signing_key.serialize_pem());
+        let chain = generated.cert.pem();
+        let key = generated.signing_key.serialize_pem();
         let refused = |chain: &str, key: &str| {
             let error = Certificate::from_pem(chain.as_bytes(), key.as_bytes());
             error.err().expect("refused").to_string()
         };
+
         assert!(Certificate::from_pem(chain.as_bytes(), key.as_bytes()).is_ok());
         assert_eq!(refused("", &key), "no certificate in PEM form");
         assert_eq!(refused(&key, &key), "no certificate in PEM form");

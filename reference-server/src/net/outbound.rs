@@ -76,6 +76,7 @@ impl Outbound {
             };
             start.extend_from_slice(&chunk[..chunk.len().min(MAX_KEPT_BODY - start.len())]);
         }
+
         Ok(Response {
             status: response.status(),
             body: start.freeze(),
@@ -107,6 +108,7 @@ impl Outbound {
         if let Some(client) = slot.get() {
             return Ok(client);
         }
+
         let client = with_tls(is_https)?
             .dns_resolver(self.lookup)
             .http1_only()
@@ -159,7 +161,8 @@ impl Resolve for Lookup {
         Box::pin(async move {
             let found = name_servers::addresses(server, name.as_str()).await;
             let found = found.map_err(|_| AttemptError::Unresolved)?;
-            let (mut allowed, mut refused) = (Vec::new(), AttemptError::Unresolved);
+            let mut allowed = Vec::new();
+            let mut refused = AttemptError::Unresolved;
             for address in found {
                 match target::check(network, address) {
                     Ok(()) => allowed.push(SocketAddr::new(address, 0)),
@@ -217,12 +220,14 @@ impl AttemptError {
                 return Self::NotHttp;
             }
         }
+
         if error.is_builder() {
             return Self::InvalidUrl;
         }
         if !error.is_connect() {
             return Self::Interrupted;
         }
+
         let io = causes(error)
             .filter_map(|cause| cause.downcast_ref::<io::Error>())
             .last();
@@ -453,6 +458,7 @@ mod tests {
                 "{error}"
             );
         }
+
         let url = Url::parse("http://169.254.169.254/latest/meta-data").expect("a URL");
         let error = post(&url, Network::Loopback)
             .await

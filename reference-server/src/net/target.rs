@@ -26,6 +26,7 @@ pub(crate) fn check(network: Network, address: IpAddr) -> Result<(), RefusedTarg
     if !is_refused {
         return Ok(());
     }
+
     Err(RefusedTarget {
         address,
         range: range.copied(),
@@ -142,6 +143,7 @@ fn embedded_v4(address: IpAddr) -> Option<Ipv4Addr> {
     let IpAddr::V6(address) = address else {
         return None;
     };
+
     let bits = address.to_bits();
     let low = Ipv4Addr::from_bits(bits as u32);
     match address.segments() {

@@ -89,7 +89,8 @@ type Taken = VecDeque<(String, Arc<Published>)>;
 
 impl Source {
     async fn open(call: &Input, after: Option<String>) -> Result<Self> {
-        let (app, organization) = (Arc::clone(&call.app), call.organization);
+        let app = Arc::clone(&call.app);
+        let organization = call.organization;
         let after = after.filter(|id| !id.is_empty());
         let watch = app
             .store
@@ -136,6 +137,7 @@ impl Source {
                 now: self.app.clock.now().into(),
             }));
         }
+
         let taken = self.watch.take(self.organization, MAX_TAKEN);
         if let Some(reason) = self.watch.take_missed() {
             all.extend(self.own(&Notification::Reset { reason }));
@@ -147,6 +149,7 @@ impl Source {
                 break;
             }
         }
+
         all
     }
 

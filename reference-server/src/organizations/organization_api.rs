@@ -30,6 +30,7 @@ pub(crate) async fn create(call: ControlCall<NewOrganization>) -> Result<Organiz
             return Err(Failure::new(Code::Conflict, message));
         }
     }
+
     let NewOrganization {
         name,
         balance_cents,
@@ -60,7 +61,8 @@ pub(crate) async fn create(call: ControlCall<NewOrganization>) -> Result<Organiz
             )?;
             Ok::<_, Failure>(secret)
         };
-        let (email_key, extraction_key) = (new_key(Service::Email)?, new_key(Service::Extraction)?);
+        let email_key = new_key(Service::Email)?;
+        let extraction_key = new_key(Service::Extraction)?;
         let organization_rows::Organization {
             id,
             name,

@@ -93,6 +93,7 @@ pub(crate) fn has_it(reader: Reader<'_>, table: &str, id: &str) -> Result<String
     let Some(number) = reader.find(&sql, [id], |row| row.get(0))? else {
         return Ok(String::new());
     };
+
     let Organization { id, name, .. } = get(reader, number)?;
     Ok(format!(
         "; the organization {name:?} ({id}) has it: name that as `organization`"

@@ -24,6 +24,7 @@ pub(crate) async fn hand_over(app: &Shared, id: String) -> Result<()> {
     let Some(relay) = &app.relay else {
         return Ok(());
     };
+
     let wanted = id.clone();
     let size = app
         .store
@@ -72,6 +73,7 @@ pub(crate) async fn hand_over(app: &Shared, id: String) -> Result<()> {
             record(app, &id, positions.iter().copied().zip(outcomes).collect()).await?;
         }
     }
+
     let ended = app.record(move |tx| {
         let job = Job::new(Queue::Relay, &id);
         let retry = job_rows::attempt(tx.reader(), &job)?.unwrap_or_default();
@@ -106,7 +108,9 @@ async fn hand_to(
         .collect::<Result<Vec<_>, _>>()?;
     let from = Mailbox::parse(&email.from).map_err(Failure::internal)?;
     let sender = from.address.to_ascii();
-    let (shared, first, open) = (Arc::clone(message), positions[0], app.settings.is_exposed());
+    let shared = Arc::clone(message);
+    let first = positions[0];
+    let open = app.settings.is_exposed();
     let render = move || shared.source(&shared.email.recipients[first].address, open);
     let source = heavy::run(render).await?;
     // Recorded durably: if this server ends before it records the outcome, the next one knows that
@@ -119,6 +123,7 @@ async fn hand_to(
         app.store
             .write(move |tx| job_rows::set_handed_over(tx, &id, &accepted))
     };
+
     Ok(relay
         .send(&sender, &recipients, &source, before_message)
         .await)
@@ -150,6 +155,7 @@ async fn record(app: &Shared, id: &str, outcomes: Vec<(usize, Handoff)>) -> Resu
     if outcomes.is_empty() {
         return Ok(());
     }
+
     let shared = Arc::new((Arc::clone(app), id.to_owned(), outcomes));
     let recorded = app.record(move |tx| {
         let (app, id, outcomes) = &*shared;
@@ -163,6 +169,7 @@ async fn record(app: &Shared, id: &str, outcomes: Vec<(usize, Handoff)>) -> Resu
         email_rows::update(tx, &email)?;
         job_rows::set_handed_over(tx, id, &[])
     });
+
     recorded.await
 }
 

@@ -110,5 +110,6 @@ fn statuses(text: &str) -> Result<std::ops::Range<u16>> {
             "must be a status such as 202, or a class such as 4xx",
         )
     };
+
     statuses.ok_or_else(invalid)
 }

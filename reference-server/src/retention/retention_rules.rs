@@ -16,6 +16,7 @@ pub(crate) async fn run(app: Shared) {
     if keep == Keep::default() {
         return;
     }
+
     let stopped = app.stop.requested();
     tokio::pin!(stopped);
     loop {

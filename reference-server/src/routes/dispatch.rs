@@ -55,6 +55,7 @@ pub(crate) fn router(app: &Shared) -> Router {
         };
         router = router.route(route.declared.path, on(filter, handler));
     }
+
     let router = page::routes(tracking_api::routes(router));
     openapi::routes(router, &ROUTES, delivery_rules::schema)
         .method_not_allowed_fallback(|method: Method| async move {

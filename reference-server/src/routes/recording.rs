@@ -31,7 +31,8 @@ impl Recording {
             .get::<RequestId>()
             .map(|RequestId(id)| id.clone());
         let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
-        let (id, now) = (id.unwrap_or_default(), app.clock.now().into());
+        let id = id.unwrap_or_default();
+        let now = app.clock.now().into();
         let request = LoggedRequest::new(id, operation, path, &parts.headers, now);
         Self {
             app,
@@ -61,6 +62,7 @@ impl Recording {
             self.request.response_body = RecordedBody::of(&bytes);
             body = Body::from(bytes);
         }
+
         self.request.summary.status = Some(parts.status.as_u16());
         Response::from_parts(parts, body)
     }

@@ -66,6 +66,7 @@ impl Budget {
             let message = "the server has no memory for this request at the moment";
             return Err(Failure::new(Code::Unavailable, message).retry_after(1));
         };
+
         match reserved {
             Some(reserved) => reserved.merge(more),
             None => *reserved = Some(more),

@@ -84,7 +84,8 @@ pub(crate) async fn lease(call: ControlCall) -> Result<Response<Body>> {
 }
 
 pub(crate) async fn reset(call: ControlCall<Reset>) -> Result<()> {
-    let (organization, app) = (call.organization, Arc::clone(&call.app));
+    let organization = call.organization;
+    let app = Arc::clone(&call.app);
     // The reset is completed even if the client disconnects.
     let done = tokio::spawn(async move {
         let _active = app.activity.request();

@@ -42,7 +42,8 @@ pub(crate) async fn get(call: ControlCall) -> Result<Response<Body>> {
 }
 
 fn write(reader: Reader<'_>, settings: &Settings) -> Result<String> {
-    let (mut unknown, mut names) = (0, HashSet::new());
+    let mut unknown = 0;
+    let mut names = HashSet::new();
     let mut organizations = organization_rows::list(reader)?;
     // A file says once what it is about: the oldest of a name, and of a URL.
     let count = organizations.len();

@@ -176,6 +176,7 @@ fn line_of(text: &str, path: &str) -> usize {
     let Ok(document) = DeTable::parse(text) else {
         return 1;
     };
+
     let mut start = document.span().start;
     let mut value = &DeValue::Table(document.into_inner());
     for part in path.split(['.', '[', ']']).filter(|part| !part.is_empty()) {
@@ -210,6 +211,7 @@ mod tests {
             let mistake = SeedFile::parse(text).expect_err("refused");
             assert_eq!(mistake.to_string(), expected);
         }
+
         let unknown = SeedFile::parse("[[organizations]]\nname = \"A\"\ntitle = 1\n");
         let unknown = unknown.expect_err("refused").to_string();
         assert!(

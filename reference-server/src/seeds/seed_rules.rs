@@ -284,7 +284,9 @@ impl Seeding<'_, '_> {
             }
             None => {}
         }
-        let (organization, mode) = (self.organization, seed.mode.unwrap_or_default());
+
+        let organization = self.organization;
+        let mode = seed.mode.unwrap_or_default();
         key_rows::create(self.tx, &seed.key, organization, service, scopes, mode)?;
         Ok(())
     }
@@ -331,6 +333,7 @@ impl Seeding<'_, '_> {
         if seed.name.trim().is_empty() {
             return Err(Failure::field("name", "must not be empty"));
         }
+
         let is_id_char = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
         let is_id =
             |id: &str| id.starts_with("aud_") && id.len() <= 60 && id.bytes().all(is_id_char);
@@ -340,6 +343,7 @@ impl Seeding<'_, '_> {
                 "must be aud_ and letters, digits, _ or -",
             ));
         }
+
         let known = self.tx.reader().list::<Audience>(self.organization)?;
         let known = known.into_iter().find(|known| match &seed.id {
             Some(id) => known.id == *id,
@@ -353,7 +357,8 @@ impl Seeding<'_, '_> {
             }
             Some(known) => known,
             None => {
-                let (name, id) = (seed.name.clone(), seed.id.clone());
+                let name = seed.name.clone();
+                let id = seed.id.clone();
                 audience_rows::insert(self.tx, self.organization, name, id)
                     .map_err(|error| Failure::field("id", error.message()))?
             }
@@ -376,6 +381,7 @@ impl Seeding<'_, '_> {
         {
             return Err(Failure::field("metadata", "has a date: write it in quotes"));
         }
+
         let found = contact_rows::find_by_email(self.tx.reader(), audience, email.as_str())?;
         let mut contact = match found {
             Some(found) => found,

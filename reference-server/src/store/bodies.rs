@@ -28,6 +28,7 @@ pub(crate) fn put(tx: &Tx<'_>, new: &NewBody) -> Result<i64> {
     if let Some(id) = tx.reader().find(sql, [new.digest], |row| row.get(0))? {
         return Ok(id);
     }
+
     tx.execute(
         "INSERT INTO body (digest, bytes) VALUES (?1, ?2)",
         (new.digest, &new.bytes),

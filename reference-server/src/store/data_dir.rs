@@ -119,6 +119,7 @@ impl DataDir {
             }
             checked => checked.map_err(DataDirError::Io)?,
         }
+
         let lock = create_private_file(&directory.join(LOCK_FILE)).map_err(DataDirError::Io)?;
         // `find_running` in another process also holds the lock for a moment.
         for _ in 0..10 {
@@ -207,10 +208,9 @@ fn check_regular(path: &Path) -> std::io::Result<()> {
 #[cfg(unix)]
 fn check_owner(directory: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-    let (owner, user) = (
-        std::fs::metadata(directory)?.uid(),
-        rustix::process::geteuid(),
-    );
+
+    let owner = std::fs::metadata(directory)?.uid();
+    let user = rustix::process::geteuid();
     if !is_trusted(owner, user.as_raw()) {
         let user = user.as_raw();
         let message = format!(
@@ -222,6 +222,7 @@ fn check_owner(directory: &Path) -> std::io::Result<()> {
             message,
         ));
     }
+
     let mut permissions = std::fs::metadata(directory)?.permissions();
     let mode = permissions.mode() & 0o777;
     if mode & 0o022 == 0 {
@@ -233,6 +234,7 @@ fn check_owner(directory: &Path) -> std::io::Result<()> {
             return Ok(());
         }
     }
+
     let message = format!(
         "other users may write to it (mode {mode:03o}); run `chmod go-w`, or use another directory"
     );
@@ -328,6 +330,7 @@ mod tests {
         ] {
             assert_eq!(is_trusted(owner, user), expected, "{owner} and {user}");
         }
+
         let directory = tempfile::tempdir().unwrap();
         check_owner(directory.path()).unwrap();
         // Only the administrator can give a directory away.

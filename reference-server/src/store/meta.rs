@@ -18,6 +18,7 @@ const NEWEST: [&str; 3] = [
 /// stored time, even if the system clock was set back.
 pub(crate) fn restore_clock_and_ids(reader: Reader<'_>) -> rusqlite::Result<Clock> {
     const REAL: ClockMode = ClockMode::Running { offset: 0 };
+
     let saved = clock(reader)?;
     let clock = Clock::new(saved.unwrap_or(REAL));
     for newest in NEWEST {

@@ -42,6 +42,7 @@ pub(super) fn upgrade(connection: &Connection, path: &Path, found: u32) -> rusql
         }
         return Err(error);
     }
+
     tracing::info!(
         from = found,
         to = VERSION,
@@ -63,6 +64,7 @@ fn copy(connection: &Connection, path: &Path, found: u32) -> rusqlite::Result<St
         let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
         rusqlite::Error::SqliteFailure(code, Some(format!("{}: {error}", copy.display())))
     };
+
     // That of an upgrade which failed, and may be incomplete.
     if copy.exists() {
         std::fs::remove_file(&copy).map_err(is_unwritable)?;

@@ -95,12 +95,14 @@ impl Notifications {
             state.bytes += new.json.len();
             state.kept.push_back(new);
         }
+
         while (state.kept.len() > MAX_KEPT || state.bytes > MAX_BYTES)
             && let Some(oldest) = state.kept.pop_front()
         {
             state.bytes -= oldest.json.len();
             state.first += 1;
         }
+
         self.next.send_replace(state.next());
     }
 
@@ -111,6 +113,7 @@ impl Notifications {
         if self.next.receiver_count() >= MAX_WATCHERS {
             return None;
         }
+
         self.is_watched.store(true, Ordering::Relaxed);
         let (position, missed) = match after.map(|after| self.position(after)) {
             None => (state.next(), None),
@@ -171,6 +174,7 @@ impl Watch {
             (self.position, self.missed) = (state.next(), Some(ResetReason::Gap));
             return Vec::new();
         }
+
         let mut taken = Vec::new();
         let start = (self.position - state.first) as usize;
         for published in state.kept.iter().skip(start) {
@@ -182,6 +186,7 @@ impl Watch {
                 taken.push((self.id(), Arc::clone(published)));
             }
         }
+
         taken
     }
 
@@ -198,7 +203,8 @@ mod tests {
     use super::*;
 
     fn change() -> Notification {
-        let (resource, method) = ("clock".to_owned(), "POST".to_owned());
+        let resource = "clock".to_owned();
+        let method = "POST".to_owned();
         Notification::Change { resource, method }
     }
 
@@ -225,6 +231,7 @@ mod tests {
         for organization in [Some(1), None, Some(1)] {
             log.publish(organization, change);
         }
+
         let second = watch.take(1, 2).pop().expect("two notifications").0;
         drop(watch);
         let mut again = log.watch(Some(&second)).expect("a watch");

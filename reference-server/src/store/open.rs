@@ -68,6 +68,7 @@ pub(super) fn file(path: &Path) -> Result<Connection, OpenError> {
         let path = path.to_owned();
         return Err(OpenError::Foreign { path, found });
     }
+
     // A new file holds no data that could be lost. The first durable commit syncs the
     // schema as well.
     connection.pragma_update(None, "synchronous", if found == 0 { "OFF" } else { "FULL" })?;
@@ -89,6 +90,7 @@ pub(super) fn file(path: &Path) -> Result<Connection, OpenError> {
             source,
         })?;
     }
+
     prepare(&connection)?;
     if found == 0 {
         sync_new_file(path)?;
@@ -145,6 +147,7 @@ pub(super) fn copier(path: &Path) -> Result<Threads<()>, OpenError> {
             }
         }
     };
+
     Ok(Threads::start("svc-checkpoint", [run])?)
 }
 

@@ -22,7 +22,8 @@ pub(super) fn define(connection: &Connection) -> rusqlite::Result<()> {
     })?;
     // Whether a mailbox has an address. What was received may have a mailbox that is not valid.
     connection.create_scalar_function("is_address", 2, flags, |call| {
-        let (mailbox, wanted) = (text(call, 0), text(call, 1));
+        let mailbox = text(call, 0);
+        let wanted = text(call, 1);
         let bare = mailbox.rsplit('<').next().unwrap_or_default();
         Ok(match Mailbox::parse(&mailbox) {
             Ok(mailbox) => mailbox.address.as_str().eq_ignore_ascii_case(&wanted),

@@ -31,6 +31,7 @@ impl<T: Send + 'static> Threads<T> {
                 .name(name.to_owned())
                 .spawn(move || run(queue))
         };
+
         let running = runs.into_iter().map(start).collect::<io::Result<_>>()?;
         Ok(Self {
             queue: Mutex::new(Some(sender)),

@@ -162,6 +162,7 @@ impl Effects {
         for action in self.after_commit {
             action();
         }
+
         if self.has_new_messages {
             wake.messages.send_replace(());
         }

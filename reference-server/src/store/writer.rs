@@ -202,6 +202,7 @@ impl Writer {
         {
             meta::save_clock(&self.connection, mode)?;
         }
+
         execute(&self.connection, "COMMIT")?;
         self.clock_saved_at = self.clock_saved_at.max(reached);
         Ok(kept)
@@ -213,6 +214,7 @@ impl Writer {
         if written - self.rows_copied <= COPIED_ROWS {
             return;
         }
+
         self.rows_copied = written;
         if let Some(copier) = self.copier() {
             // It fails only after `close`.
@@ -251,6 +253,7 @@ impl Writer {
             self.connection
                 .query_row("PRAGMA freelist_count", [], |row| row.get::<_, u32>(0))
         };
+
         if !self.has_files || free_pages()? <= MAX_FREE_PAGES {
             return Ok(false);
         }
@@ -296,6 +299,7 @@ fn run_one(connection: &Connection, run: Box<Run>, tx: &mut Tx<'_>) -> rusqlite:
         let full = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL);
         return Err(rusqlite::Error::SqliteFailure(full, None));
     }
+
     if !keep {
         execute(connection, "ROLLBACK TO write")?;
     }

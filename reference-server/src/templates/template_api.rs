@@ -16,7 +16,8 @@ use crate::templates::template_wire::{
 
 /// Lists one page of the templates, by ID.
 pub(crate) async fn list(call: ControlCall) -> Result<Page<TemplateSummary>> {
-    let (limit, cursor) = (call.limit, call.cursor.unwrap_or_default());
+    let limit = call.limit;
+    let cursor = call.cursor.unwrap_or_default();
     let found = call.input.read(move |reader, organization| {
         template_rows::list(reader, organization, &cursor, limit as i64 + 1)
     });
@@ -25,7 +26,8 @@ pub(crate) async fn list(call: ControlCall) -> Result<Page<TemplateSummary>> {
 
 /// Creates or replaces a template.
 pub(crate) async fn put(call: ControlCall<NewTemplate>) -> Result<Template> {
-    let (id, new) = (call.input.id(), call.body);
+    let id = call.input.id();
+    let new = call.body;
     let permit = call.input.app.templates.permit().await;
     let new = template::run(permit, move || check(&new).map(|()| new)).await?;
     let put = call

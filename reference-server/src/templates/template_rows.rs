@@ -55,7 +55,8 @@ pub(crate) fn list(
             created_at,
             updated_at,
         } = json(row, 0)?;
-        let (has_html, has_text) = (html.is_some(), text.is_some());
+        let has_html = html.is_some();
+        let has_text = text.is_some();
         Ok(TemplateSummary {
             id,
             subject,

@@ -78,6 +78,7 @@ async fn click(
     {
         tracing::debug!(message = error.message(), "did not record a click");
     }
+
     let headers = [(LOCATION, location), (CACHE_CONTROL, "no-store".to_owned())];
     Ok((StatusCode::FOUND, headers))
 }

@@ -82,7 +82,8 @@ pub(crate) async fn list(call: Call) -> Result<Vec<WebhookJson>> {
 }
 
 pub(crate) async fn update(call: Call<Update>) -> Result<WebhookJson> {
-    let (id, update) = (call.id(), call.body().await);
+    let id = call.id();
+    let update = call.body().await;
     let updated = call.write(move |tx, app, organization| {
         let mut webhook = webhook_rows::find(tx.reader(), &id, organization, Service::Email)?;
         let Update {
@@ -111,8 +112,10 @@ type TestResult = Map<String, Value>;
 pub(crate) async fn test(call: Call) -> Result<Reply<TestResult>> {
     let id = call.id();
     let find = call.read(move |reader, of| webhook_rows::find(reader, &id, of, Service::Email));
-    let (webhook, key) = (find.await?, call.idempotency_key()?);
-    let (app, organization) = (Arc::clone(&call.app), call.organization);
+    let webhook = find.await?;
+    let key = call.idempotency_key()?;
+    let app = Arc::clone(&call.app);
+    let organization = call.organization;
     // The attempt goes on if the client disconnects, and is recorded.
     let attempt = tokio::spawn(async move {
         let _active = app.activity.request();
@@ -157,6 +160,7 @@ async fn test_once(
     if let Some(response) = earlier.await? {
         return Ok(response);
     }
+
     let sent = Bytes::from(body.head.clone());
     let attempt = webhook_rules::attempt(app, webhook, &delivery.id, Event::TEST, 1, sent).await?;
     // The reference names "the HTTP status code" of the endpoint, but not its field.
@@ -211,9 +215,11 @@ async fn register<B, T: Serialize + 'static>(
     events: Option<Vec<String>>,
     view: fn(Webhook, bool) -> T,
 ) -> Result<Reply<T>> {
-    let (service, settings) = (call.operation.service(), &call.app.settings);
+    let service = call.operation.service();
+    let settings = &call.app.settings;
     // What is missing is not valid.
-    let (url, events) = (url.unwrap_or_default(), events.unwrap_or_default());
+    let url = url.unwrap_or_default();
+    let events = events.unwrap_or_default();
     let events = check(service, settings, Some(&url), Some(events))?.unwrap_or_default();
     let create = call.create(move |tx, _, organization| {
         Ok(view(
@@ -237,7 +243,8 @@ async fn list_of_service<T: Serialize>(call: Call, view: fn(Webhook, bool) -> T)
 
 /// Deletes a webhook. Its pending deliveries are dropped.
 pub(crate) async fn delete(call: Call) -> Result<()> {
-    let (id, service) = (call.id(), call.operation.service());
+    let id = call.id();
+    let service = call.operation.service();
     let deleted = call.write(move |tx, _, organization| {
         let webhook = webhook_rows::find(tx.reader(), &id, organization, service)?;
         webhook_rows::delete(tx, &webhook.id, organization)

@@ -43,11 +43,13 @@ pub(crate) async fn deliver(app: &App, pending: Pending) -> Result<()> {
         queue, subject: id, ..
     } = &pending.job;
     let Some(webhook) = &pending.webhook else {
-        let (webhook, id) = (queue.clone(), id.clone());
+        let webhook = queue.clone();
+        let id = id.clone();
         let end =
             move |tx: &mut Tx<'_>| delivery_rows::end(tx, webhook.as_str(), &id, State::Dropped);
         return app.store.write_relaxed(end).await;
     };
+
     let body = tokio::select! {
         body = load(app, &pending) => body,
         () = app.stop.requested() => return Ok(()),
@@ -56,6 +58,7 @@ pub(crate) async fn deliver(app: &App, pending: Pending) -> Result<()> {
     let Some((body, _memory)) = body? else {
         return Ok(());
     };
+
     let attempt = attempt(app, webhook, id, &pending.event, pending.attempts + 1, body).await?;
     if !attempt.is_delivered() {
         let Attempt {
@@ -64,7 +67,9 @@ pub(crate) async fn deliver(app: &App, pending: Pending) -> Result<()> {
             error,
             ..
         } = &attempt;
-        let (webhook, event, error) = (&*webhook.id, &*pending.event, error.as_deref());
+        let webhook = &*webhook.id;
+        let event = &*pending.event;
+        let error = error.as_deref();
         tracing::info!(
             webhook,
             event,
@@ -74,6 +79,7 @@ pub(crate) async fn deliver(app: &App, pending: Pending) -> Result<()> {
             "a delivery failed"
         );
     }
+
     let made = Arc::new((pending, attempt));
     let recorded = app.record(move |tx| {
         let (pending, attempt) = &*made;
@@ -91,6 +97,7 @@ pub(crate) async fn deliver(app: &App, pending: Pending) -> Result<()> {
             .map(|pause| tx.now + pause);
         delivery_rows::record(tx, &webhook.id, *retry, next, attempt)
     });
+
     recorded.await
 }
 
@@ -99,6 +106,7 @@ async fn load(app: &App, pending: &Pending) -> Result<Option<(Bytes, Reserved)>>
     if let Some(body) = &pending.body {
         return Ok(Some((body.clone().into(), None)));
     }
+
     let id = pending.job.subject.clone();
     let size = app
         .store
@@ -122,7 +130,8 @@ pub(crate) async fn attempt(
     number: i64,
     body: Bytes,
 ) -> Result<Attempt> {
-    let (secret, signed) = (webhook.secret.clone(), body.clone());
+    let secret = webhook.secret.clone();
+    let signed = body.clone();
     let signature = heavy::run_on(body.len(), move || Ok(signature(&secret, &signed))).await?;
     let headers = headers(
         &app.settings.dialect,
@@ -137,7 +146,8 @@ pub(crate) async fn attempt(
         .iter()
         .map(|(name, value)| (name.to_string(), text(value)));
     let request_headers = request_headers.collect();
-    let (started_at, started) = (app.clock.now().into(), Instant::now());
+    let started_at = app.clock.now().into();
+    let started = Instant::now();
     let url = Url::parse(&webhook.url);
     let outcome = match &url {
         Ok(url) => app.outbound.post(url, headers, body).await,
@@ -187,6 +197,7 @@ fn headers(
             headers.insert(name, value);
         }
     };
+
     match service {
         Service::Email => {
             put(dialect.choice(Point::EventHeader), event);
@@ -199,6 +210,7 @@ fn headers(
             put("x-service-signature", &format!("sha256={signature}"));
         }
     }
+
     headers
 }
 
@@ -241,6 +253,7 @@ fn check_url(service: Service, settings: &Settings, text: &str) -> Result<(), St
     if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Err("must not contain white space or control characters".to_owned());
     }
+
     let url = Url::parse(text).map_err(|_| not_a_url.to_owned())?;
     // The URL parser also accepts `https:a.test` and `https:///a.test`.
     let rest = text.split_once("://").map(|(_, rest)| rest);
@@ -251,6 +264,7 @@ fn check_url(service: Service, settings: &Settings, text: &str) -> Result<(), St
     if text.len() > 2048 {
         return Err("must not be longer than 2048 bytes".to_owned());
     }
+
     let may_be_http = service != Service::Email || settings.dialect.is(Point::WebhookUrls, "any");
     if !may_be_http && url.scheme() == "http" && !target::is_in_network(network, &url) {
         return Err(format!(
@@ -262,6 +276,7 @@ fn check_url(service: Service, settings: &Settings, text: &str) -> Result<(), St
             }
         ));
     }
+
     target::check_url(network, &url).map_err(|refused| format!("is refused: {refused}"))
 }
 

@@ -22,7 +22,8 @@ mod sending;
 /// takes long is interrupted more often on a busy machine, so `most` is several times what is
 /// expected.
 async fn assert_growth(most: u32, small: impl AsyncFn(), large: impl AsyncFn()) {
-    let (mut short, mut long) = (Duration::MAX, Duration::MAX);
+    let mut short = Duration::MAX;
+    let mut long = Duration::MAX;
     for round in 1..=10 {
         let started = Instant::now();
         small().await;
@@ -34,5 +35,6 @@ async fn assert_growth(most: u32, small: impl AsyncFn(), large: impl AsyncFn()) 
             return;
         }
     }
+
     panic!("{long:?}, and not less than {most} times {short:?}");
 }

@@ -26,6 +26,7 @@ async fn creates_gets_lists_and_deletes_audiences() {
         (found.status, found.body.as_str()),
         (200, expected.as_str())
     );
+
     let second = sandbox
         .call("POST /api/v1/audiences", r#"{"name":"Readers"}"#)
         .await;
@@ -37,6 +38,7 @@ async fn creates_gets_lists_and_deletes_audiences() {
         .call(&format!("DELETE /api/v1/audiences/{id}"), "")
         .await;
     assert_eq!((deleted.status, deleted.body.as_str()), (204, ""));
+
     for line in ["GET", "DELETE"] {
         let missing = sandbox
             .call(&format!("{line} /api/v1/audiences/{id}"), "")
@@ -95,6 +97,7 @@ async fn the_control_interface_lists_them_page_by_page() {
         let body = format!(r#"{{"name":"{name}"}}"#);
         audiences.push(sandbox.call("POST /api/v1/audiences", &body).await.body);
     }
+
     let id = audiences[0].split('"').nth(3).expect("an ID").to_owned();
     let line = format!("POST /api/v1/audiences/{id}/contacts");
     let mut contacts = Vec::new();
@@ -102,6 +105,7 @@ async fn the_control_interface_lists_them_page_by_page() {
         let contact = format!(r#"{{"email":"{name}@x.test","metadata":{{"seats":5}}}}"#);
         contacts.push(sandbox.call(&line, &contact).await.body);
     }
+
     let requests = sandbox
         .control("GET /_sandbox/requests?limit=100", "")
         .await
@@ -148,6 +152,7 @@ async fn the_control_interface_lists_them_page_by_page() {
             assert_eq!(refused.status, 422, "{path}?{bad}");
         }
     }
+
     // Looking is not in the log of requests, which has the one for the documented list.
     let after = sandbox
         .control("GET /_sandbox/requests?limit=100", "")
@@ -166,6 +171,7 @@ async fn the_control_interface_lists_them_page_by_page() {
         sandbox.control(line, "").await.body,
         r#"{"data":[],"next":null}"#
     );
+
     let domains = sandbox
         .control("GET /_sandbox/domains?organization=Other", "")
         .await;
@@ -173,6 +179,7 @@ async fn the_control_interface_lists_them_page_by_page() {
         !domains.body.contains(r#""name":"sandbox.test""#),
         "{domains:?}"
     );
+
     let line = format!("GET /_sandbox/audiences/{id}/contacts?organization=Other");
     assert_eq!(sandbox.control(&line, "").await.status, 404);
 }

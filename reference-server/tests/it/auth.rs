@@ -98,6 +98,7 @@ async fn revoking_a_key_takes_effect_immediately() {
             .status,
         200
     );
+
     let created = sandbox
         .control(
             "POST /_sandbox/keys",
@@ -117,9 +118,11 @@ async fn revoking_a_key_takes_effect_immediately() {
             .await;
         assert_eq!((revoked.status, revoked.body.as_str()), (204, ""));
     }
+
     for (line, _) in EMAIL {
         assert_eq!(sandbox.with_key(&key, line, "").await.status, 401, "{line}");
     }
+
     for (line, _) in EXTRACTION {
         assert_eq!(
             sandbox.with_key(&extraction, line, "").await.status,
@@ -201,6 +204,7 @@ async fn checks_run_in_the_specified_order() {
     assert_eq!(sandbox.raw(line, "", broken).await.status, 401);
     assert_eq!(sandbox.with_key(&reader, line, broken).await.status, 403);
     assert_eq!(sandbox.call(line, broken).await.status, 404);
+
     let line = "POST /api/v1/audiences/x/contacts";
     assert_eq!(sandbox.call(line, broken).await.status, 404);
     assert_eq!(
@@ -215,6 +219,7 @@ async fn checks_run_in_the_specified_order() {
     let line = "POST /api/v1/emails";
     let invalid = r#"{"from":"a@unverified.test","to":"nobody","subject":"s"}"#;
     assert_eq!(sandbox.call(line, invalid).await.status, 422);
+
     let unverified = r#"{"from":"a@unverified.test","to":"a@b.test","subject":"s"}"#;
     let rejected = sandbox.call(line, unverified).await;
     assert_eq!(
@@ -269,6 +274,7 @@ async fn resources_of_other_organizations_are_invisible() {
             "{line}"
         );
     }
+
     for line in ["GET /api/v1/audiences", "GET /api/v1/webhooks"] {
         assert_eq!(
             sandbox.with_key(&other, line, "").await.body,
@@ -276,8 +282,10 @@ async fn resources_of_other_organizations_are_invisible() {
             "{line}"
         );
     }
+
     let domains = sandbox.with_key(&other, "GET /api/v1/domains", "").await;
     assert!(!domains.body.contains(&domain), "{domains:?}");
+
     let endpoint = sandbox
         .with_key(
             EXTRACTION_KEY,

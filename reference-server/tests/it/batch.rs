@@ -16,6 +16,7 @@ async fn accepts_or_rejects_each_email_on_its_own() {
     );
     let response = sandbox.call(BATCH, &body).await;
     assert_eq!(response.status, 200, "{response:?}");
+
     let ids: Vec<&str> = response
         .body
         .split(r#""id":""#)
@@ -27,6 +28,7 @@ async fn accepts_or_rejects_each_email_on_its_own() {
         ids[0], ids[1]
     );
     assert_eq!(response.body, expected);
+
     sandbox.settle().await;
     for id in ids {
         let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
@@ -56,6 +58,7 @@ async fn accepts_one_to_a_hundred_emails() {
         ),
         (200, 100)
     );
+
     for body in [many(101), many(0), r#"{"emails":[]}"#.to_owned()] {
         let rejected = sandbox.call(BATCH, &body).await;
         assert_eq!(
@@ -63,9 +66,11 @@ async fn accepts_one_to_a_hundred_emails() {
             (422, "emails")
         );
     }
+
     for body in ["{}", r#"{"emails":7}"#, "7", r#""x""#] {
         assert_eq!(sandbox.call(BATCH, body).await.status, 422, "{body}");
     }
+
     for body in ["[", r#"{"emails":[}"#, "", r#"{"emails":[7],]"#, "x"] {
         let rejected = sandbox.call(BATCH, body).await;
         assert_eq!(
@@ -86,6 +91,7 @@ async fn tags_are_limited_in_depth() {
             r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"x","tags":{{"a":{deep}}}}}"#
         )
     };
+
     let refused = sandbox.call("POST /api/v1/emails", &email(101)).await;
     assert_eq!(refused.status, 422, "{refused:?}");
     assert!(
@@ -94,8 +100,10 @@ async fn tags_are_limited_in_depth() {
             .contains("has 101 levels, at most 100 are allowed"),
         "{refused:?}"
     );
+
     let sent = sandbox.call("POST /api/v1/emails", &email(100)).await;
     assert_eq!(sent.status, 202, "{sent:?}");
+
     sandbox.settle().await;
     let emails = sandbox
         .server
@@ -105,6 +113,7 @@ async fn tags_are_limited_in_depth() {
         .await
         .unwrap();
     assert_eq!(emails.data[0].status, EmailStatus::Delivered);
+
     let line = format!("POST /_sandbox/emails/{}/events", sent.id());
     let detail = format!(
         r#"{{"event":"bounced","detail":{}}}"#,
@@ -147,6 +156,7 @@ async fn invalid_json_in_an_email_fails_the_request() {
             );
         }
     }
+
     let list = sandbox.control("GET /_sandbox/messages", "").await;
     assert_eq!(list.body, r#"{"data":[],"next":null}"#);
 }

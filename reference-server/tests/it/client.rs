@@ -17,7 +17,8 @@ use crate::receiver::{Receiver, within};
 #[tokio::test]
 async fn a_failed_wait_says_what_arrived() {
     let server = Server::start().await.unwrap();
-    let (email, sandbox) = (server.email_client().unwrap(), server.client().unwrap());
+    let email = server.email_client().unwrap();
+    let sandbox = server.client().unwrap();
     let wait = || {
         let to = Some("ada@example.test".to_owned());
         let filter = MessageFilter {
@@ -28,9 +29,11 @@ async fn a_failed_wait_says_what_arrived() {
         let wait = sandbox.wait_for_message(&filter, Duration::from_millis(20));
         within("the wait", wait.into_future())
     };
+
     let error = wait().await.unwrap_err();
     assert_eq!(error.status().unwrap().as_u16(), 408);
     assert_eq!(error.code(), Some("request_timeout"));
+
     let text = "no matching message arrived within 20ms; the mailbox is empty";
     assert_eq!(error.message(), Some(text));
 
@@ -50,7 +53,8 @@ async fn a_failed_wait_says_what_arrived() {
 #[tokio::test]
 async fn reads_messages_and_emails() {
     let server = Server::start().await.unwrap();
-    let (email, sandbox) = (server.email_client().unwrap(), server.client().unwrap());
+    let email = server.email_client().unwrap();
+    let sandbox = server.client().unwrap();
     let text = "Your code: 123456, https://shop.test/login?token=1";
     let mail = Email::new("hello@sandbox.test", "ada@example.test", "Sign in")
         .text(text)
@@ -77,6 +81,7 @@ async fn reads_messages_and_emails() {
             .unwrap()
             .starts_with(b"DKIM-Signature")
     );
+
     let html = sandbox.message_html(&message.id).await.unwrap();
     assert!(String::from_utf8_lossy(&html).contains("<p>Hello"));
     assert_eq!(
@@ -95,6 +100,7 @@ async fn reads_messages_and_emails() {
     };
     let received = sandbox.receive(&inbound).await.unwrap();
     assert_eq!(received.messages[0].recipient, "hi@sandbox.test");
+
     let source = "From: eve@example.test\r\nTo: hi@sandbox.test\r\nSubject: Raw\r\n\r\nHi\r\n";
     sandbox.receive_raw(source).await.unwrap();
     let filter = MessageFilter {
@@ -123,6 +129,7 @@ async fn reads_messages_and_emails() {
         .unwrap();
     assert_eq!(first.data[0].subject, "Raw");
     assert_eq!(first.data[1].direction, Direction::Incoming);
+
     let rest = sandbox
         .messages(&MessageFilter::default())
         .cursor(first.next.unwrap())
@@ -132,6 +139,7 @@ async fn reads_messages_and_emails() {
         (rest.data[0].id.as_str(), rest.next),
         (message.id.as_str(), None)
     );
+
     let filter = MessageFilter {
         after: Some(message.created_at.to_string()),
         to: Some("hi@sandbox.test".to_owned()),
@@ -148,6 +156,7 @@ async fn reads_messages_and_emails() {
     };
     let record = sandbox.simulate_event(&sent.id, &full).await.unwrap();
     assert_eq!(record.status, EmailStatus::Bounced);
+
     let error = sandbox
         .simulate_event(&sent.id, &EmailEvent::new("delivered"))
         .await;
@@ -169,10 +178,12 @@ async fn controls_time_faults_and_deliveries() {
 
     let frozen = sandbox.freeze().await.unwrap();
     assert!(frozen.frozen);
+
     let mail = Email::new("hello@sandbox.test", "ada@example.test", "Hi").text("Hi");
     email.emails().send(&mail).await.unwrap();
     let later = sandbox.advance(Duration::from_secs(2)).await.unwrap();
     assert_eq!((*later.now - *frozen.now).num_seconds(), 2);
+
     receiver.until(2).await;
     assert_eq!(sandbox.clock().await.unwrap().now, later.now);
     assert!(!sandbox.resume().await.unwrap().frozen);
@@ -205,6 +216,7 @@ async fn controls_time_faults_and_deliveries() {
         sandbox.replay_delivery(&delivery.id).await.unwrap().state,
         DeliveryState::Pending
     );
+
     receiver.until(3).await;
 
     let limited = NewFault {
@@ -225,14 +237,18 @@ async fn controls_time_faults_and_deliveries() {
     };
     let cut = sandbox.add_fault(&cut).await.unwrap();
     assert_eq!(cut.definition.drop, Some(DropPoint::Before));
+
     for _ in 0..3 {
         drop(email.emails().get("eml_none").retries(0).await);
     }
+
     let limited = sandbox.fault(&limited.id).await.unwrap();
     assert_eq!((limited.remaining, limited.hits.len()), (0, 2));
     assert_eq!(limited.hits[0].operation, "email emails.get");
+
     sandbox.remove_fault(&limited.id).await.unwrap();
     assert_eq!(sandbox.faults().await.unwrap().len(), 1);
+
     sandbox.clear_faults().await.unwrap();
 
     let failed = sandbox
@@ -254,6 +270,7 @@ async fn every_tenant_has_keys_and_templates_of_its_own() {
         tenant.extraction.me().await.unwrap().organization.name,
         "Lovelace"
     );
+
     let audience = tenant.email.audiences().create("Readers").await.unwrap();
     let contact = NewContact::new("ada@x.test").name("Ada");
     tenant
@@ -264,6 +281,7 @@ async fn every_tenant_has_keys_and_templates_of_its_own() {
         .unwrap();
     let listed = tenant.sandbox.audiences().await.unwrap().data;
     assert_eq!(listed, std::slice::from_ref(&audience));
+
     let contacts = tenant
         .sandbox
         .contacts(&audience.id)
@@ -271,6 +289,7 @@ async fn every_tenant_has_keys_and_templates_of_its_own() {
         .await
         .unwrap();
     assert_eq!(contacts.data[0].name.as_deref(), Some("Ada"));
+
     let domains = seeded.domains().await.unwrap();
     assert_eq!(
         (
@@ -299,12 +318,14 @@ async fn every_tenant_has_keys_and_templates_of_its_own() {
         .unwrap();
     assert_eq!(key.scopes.as_ref().unwrap(), &["emails:read"]);
     assert!(!format!("{key:?}").contains(key.key.as_ref().unwrap()));
+
     let live = NewKey {
         mode: Some(KeyMode::Live),
         ..NewKey::extraction("extract_only")
     };
     let live = keys.create_key(&live).await.unwrap();
     assert!(live.key.unwrap().starts_with("sk_live_"));
+
     keys.revoke_key(&key.id).await.unwrap();
     assert_eq!(keys.keys().await.unwrap().len(), 3);
     assert_eq!(seeded.keys().await.unwrap().len(), 2);
@@ -323,18 +344,21 @@ async fn every_tenant_has_keys_and_templates_of_its_own() {
     let got = tenant.sandbox.template("a/b c").await.unwrap();
     assert_eq!((put.id.as_str(), got.subject), ("a/b c", put.subject));
     assert!(seeded.template("a/b c").await.is_err());
+
     let name = serde_json::json!({"name": "Ada"})
         .as_object()
         .unwrap()
         .clone();
     let rendered = tenant.sandbox.render_template("a/b c", name).await.unwrap();
     assert_eq!(rendered.subject.as_deref(), Some("Hi Ada"));
+
     let error = tenant
         .sandbox
         .render_template("a/b c", Default::default())
         .await
         .unwrap_err();
     assert_eq!(error.status().unwrap().as_u16(), 422);
+
     tenant.sandbox.delete_template("a/b c").await.unwrap();
     // Not the path of another request.
     for id in ["", ".", ".."] {
@@ -347,6 +371,7 @@ async fn every_tenant_has_keys_and_templates_of_its_own() {
         .await
         .unwrap();
     assert_eq!(published.published[0].priority, Some(10));
+
     seeded
         .withdraw_dns("sandbox.test", Some(RecordKind::Mx))
         .await
@@ -358,6 +383,7 @@ async fn every_tenant_has_keys_and_templates_of_its_own() {
         .await
         .unwrap();
     assert!(tenant.email.audiences().list().await.unwrap().is_empty());
+
     seeded.reset().await.unwrap();
     assert_eq!(seeded.organizations().await.unwrap().len(), 1);
 }
@@ -388,10 +414,12 @@ async fn a_public_server_needs_its_token() {
     let server = public(Server::builder()).start().await.unwrap();
     let organizations = server.client().unwrap().organizations().await.unwrap();
     assert!(organizations.is_empty());
+
     let client = Client::new(server.base_url()).unwrap();
     // A probe needs none.
     let health = client.health().await.unwrap();
     assert_eq!(health.addresses.http, Some(server.base_url()));
+
     let error = client.organizations().await.unwrap_err();
     assert_eq!(error.status().unwrap().as_u16(), 401);
 }
@@ -423,5 +451,6 @@ fn the_client_covers_every_endpoint() {
             );
         }
     }
+
     assert!(count > 40, "found only {count} endpoints");
 }

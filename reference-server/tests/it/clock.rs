@@ -20,8 +20,10 @@ async fn freezes_advances_and_resumes() {
             "a frozen clock falls behind: {state:?}"
         );
     }
+
     let later = sandbox.advance("36500d").await;
     assert_eq!(later.between(r#""now":""#)[..2], *"21");
+
     let resumed = sandbox
         .control("POST /_sandbox/clock", r#"{"resume":true}"#)
         .await;
@@ -30,6 +32,7 @@ async fn freezes_advances_and_resumes() {
         resumed.between(r#""now":""#)[..4],
         later.between(r#""now":""#)[..4]
     );
+
     // A running clock still runs after an advance.
     let further = sandbox.advance("36500d").await;
     assert!(further.body.contains(r#""frozen":false"#), "{further:?}");
@@ -86,6 +89,7 @@ async fn settle_waits_for_all_that_is_due() {
         );
         assert_eq!(receiver.received().len(), number);
     }
+
     for body in [
         r#"{"timeout":"soon"}"#,
         r#"{"timeout":"601s"}"#,
@@ -109,6 +113,7 @@ async fn settle_returns_408_after_the_timeout() {
     sandbox.call("POST /api/v1/webhooks", &body).await;
     let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
     assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+
     let _open = within("the attempt", silent.accept()).await.unwrap();
     let settled = sandbox
         .control("POST /_sandbox/settle", r#"{"timeout":"20ms"}"#)
@@ -142,6 +147,7 @@ async fn an_advance_runs_the_work_that_it_causes() {
         4,
         "at 60, 62, 70 and 102 seconds"
     );
+
     let found = sandbox
         .call(&format!("GET /api/v1/emails/{email}"), "")
         .await;
@@ -153,6 +159,7 @@ async fn an_advance_runs_the_work_that_it_causes() {
             .collect();
         clock[0] * 3600 + clock[1] * 60 + clock[2]
     };
+
     let passed = (at("updatedAt") - at("createdAt")).rem_euclid(86_400);
     assert_eq!(passed, 60, "delivered at its own time: {found:?}");
 }
@@ -173,11 +180,13 @@ async fn nothing_is_due_after_a_reset() {
             200
         );
     }
+
     sandbox.advance("10d").await;
     assert_eq!(
         sandbox.control("POST /_sandbox/reset", "").await.status,
         204
     );
+
     sandbox.settle().await;
     let clock = sandbox.control("GET /_sandbox/clock", "").await;
     assert!(
@@ -211,6 +220,7 @@ async fn rejects_an_advance_beyond_the_year_9999() {
     for _ in 0..7 {
         sandbox.advance("365000d").await;
     }
+
     let rejected = sandbox
         .control("POST /_sandbox/clock", r#"{"advance":"365000d"}"#)
         .await;
@@ -222,6 +232,7 @@ async fn rejects_an_advance_beyond_the_year_9999() {
         "{rejected:?}"
     );
     assert!(sandbox.advance("1d").await.body.starts_with(r#"{"now":"9"#));
+
     // Of several at once, together, too.
     let advance = || sandbox.control("POST /_sandbox/clock", r#"{"advance":"200000d"}"#);
     let (one, other) = tokio::join!(advance(), advance());
@@ -254,6 +265,7 @@ async fn an_advance_over_ten_thousand_emails_settles() {
             .await;
         assert_eq!(response.status, 200);
     }
+
     let years = 2999 - now[..4].parse::<i64>().unwrap() + 1;
     let state = sandbox.advance(&format!("{}d", years * 366)).await;
     assert!(
@@ -274,13 +286,16 @@ async fn an_advance_finishes_if_its_client_disconnects() {
         sandbox.call("POST /api/v1/webhooks", &body).await.status,
         201
     );
+
     let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
     assert_eq!(sandbox.call("POST /api/v1/emails", email).await.status, 202);
+
     receiver.until(1).await;
     // The advance waits for the attempt, and the client does not.
     let advance = sandbox.control("POST /_sandbox/clock", r#"{"advance":"1h"}"#);
     let disconnected = tokio::time::timeout(Duration::from_millis(300), advance).await;
     assert!(disconnected.is_err());
+
     within("the retry, an advance later", receiver.until(2)).await;
     within("the end of the advance", sandbox.settle()).await;
     sandbox.server.stop().await;
@@ -306,8 +321,10 @@ async fn real_time_sets_the_clock_back_for_good() {
         (315_359_900_000..=315_360_000_000).contains(&milliseconds),
         "{milliseconds}"
     );
+
     let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
     assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+
     sandbox.settle().await;
     sandbox.freeze().await;
     let state = sandbox
@@ -315,14 +332,17 @@ async fn real_time_sets_the_clock_back_for_good() {
         .await;
     assert!(state.body.contains(r#""frozen":false"#), "{state:?}");
     assert_eq!(year(&state.between(r#""now":""#)), year(&real), "{state:?}");
+
     sandbox.server.stop().await;
 
     let sandbox = Sandbox::with(|builder| builder.data_dir(directory.path())).await;
     let state = sandbox.control("GET /_sandbox/clock", "").await;
     assert_eq!(year(&state.between(r#""now":""#)), year(&real), "{state:?}");
+
     // What happens next is found after what happened then.
     let body = r#"{"from":"a@sandbox.test","to":"c@x.test","subject":"s"}"#;
     assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+
     sandbox.settle().await;
     let newest = sandbox.control("GET /_sandbox/messages?limit=1", "").await;
     assert_eq!(newest.between(r#""recipient":""#), "c@x.test");

@@ -45,12 +45,14 @@ async fn creates_updates_and_deletes_contacts() {
     let body = r#"{"name":null,"metadata":{"age":null,"new":[1],"plan":{"tier":2}},"topics":[],"subscribed":false}"#;
     let updated = sandbox.call(&line, body).await;
     assert_eq!(updated.status, 200);
+
     let shown: serde_json::Value = serde_json::from_str(&updated.body).unwrap();
     let metadata = serde_json::json!({"new": [1], "plan": {"tier": 2}});
     assert!(
         shown["name"].is_null() && shown["metadata"] == metadata,
         "{updated:?}"
     );
+
     let rest = r#""topics":[],"subscribed":false"#;
     assert!(updated.body.contains(rest), "{updated:?}");
     assert_ne!(updated.between(r#""updatedAt":""#), now);
@@ -95,6 +97,7 @@ async fn an_address_is_required_and_unique_in_an_audience() {
             "{body}"
         );
     }
+
     assert_eq!(
         sandbox
             .call(&line, r#"{"email":"ada@example.test"}"#)
@@ -102,11 +105,13 @@ async fn an_address_is_required_and_unique_in_an_audience() {
             .status,
         201
     );
+
     let duplicate = sandbox.call(&line, r#"{"email":"ADA@example.test"}"#).await;
     assert_eq!(
         (duplicate.status, duplicate.between(r#""code":""#).as_str()),
         (409, "conflict")
     );
+
     let other = self::audience(&sandbox).await;
     let line = format!("POST /api/v1/audiences/{other}/contacts");
     assert_eq!(
@@ -127,6 +132,7 @@ async fn lists_pages_oldest_first() {
         let body = format!(r#"{{"email":"c{number}@example.test"}}"#);
         assert_eq!(sandbox.call(&line, &body).await.status, 201);
     }
+
     let page = async |query: &str| {
         sandbox
             .call(
@@ -135,6 +141,7 @@ async fn lists_pages_oldest_first() {
             )
             .await
     };
+
     let first = page("").await;
     assert!(
         first
@@ -142,6 +149,7 @@ async fn lists_pages_oldest_first() {
             .ends_with(r#""page":1,"pageSize":20,"total":5,"totalPages":1}"#),
         "{first:?}"
     );
+
     let second = page("?page=2&pageSize=2").await;
     assert_eq!(second.between(r#""email":""#), "c2@example.test");
     assert!(
@@ -150,14 +158,17 @@ async fn lists_pages_oldest_first() {
             .ends_with(r#""page":2,"pageSize":2,"total":5,"totalPages":3}"#),
         "{second:?}"
     );
+
     let last = page("?page=3&pageSize=2").await;
     assert_eq!(last.body.matches("example.test").count(), 1);
+
     let past = page("?page=2147483647&pageSize=100").await;
     assert_eq!(past.status, 200);
     assert_eq!(
         past.body,
         r#"{"data":[],"page":2147483647,"pageSize":100,"total":5,"totalPages":1}"#
     );
+
     for (query, field) in [
         ("?page=0", "page"),
         ("?page=2147483648", "page"),
@@ -195,6 +206,7 @@ async fn addresses_with_a_final_dot_have_one_form() {
             .status,
         409
     );
+
     let same = format!("PATCH /api/v1/contacts/{}", created.id());
     assert_eq!(
         sandbox

@@ -30,6 +30,7 @@ async fn rejects_foreign_hosts_and_origins() {
         let text = format!("GET /_sandbox/keys HTTP/1.1\r\n{headers}\r\n");
         raw::send(addr, text.as_bytes()).await
     };
+
     for (headers, status, code) in [
         (format!("host: {addr}\r\n"), 200, ""),
         (format!("host: localhost:{}\r\n", addr.port()), 200, ""),
@@ -66,6 +67,7 @@ async fn rejects_foreign_hosts_and_origins() {
             assert_eq!(response.between(r#""code":""#), code, "{headers}");
         }
     }
+
     // The request line may contain a host, too.
     for (named, status) in [(addr.to_string(), 200), ("evil.test".to_owned(), 421)] {
         let text = format!("GET http://{named}/_sandbox/keys HTTP/1.1\r\nhost: {addr}\r\n\r\n");
@@ -98,11 +100,14 @@ async fn lists_keys_without_their_secrets() {
         (201, expected.as_str())
     );
     assert!(key.starts_with("mk_test_"), "{key}");
+
     let listed = sandbox.control("GET /_sandbox/keys", "").await;
     assert!(listed.body.contains(&shown), "{listed:?}");
+
     for secret in [&key, KEY, EXTRACTION_KEY] {
         assert!(!listed.body.contains(secret), "{listed:?}");
     }
+
     for body in [
         "{}",
         r#"{"service":"email"}"#,
@@ -119,6 +124,7 @@ async fn lists_keys_without_their_secrets() {
             "{body}"
         );
     }
+
     assert_eq!(
         sandbox
             .control("DELETE /_sandbox/keys/key_x", "")
@@ -126,6 +132,7 @@ async fn lists_keys_without_their_secrets() {
             .status,
         404
     );
+
     let other = sandbox
         .control("GET /_sandbox/keys?organization=Unknown", "")
         .await;
@@ -136,11 +143,13 @@ async fn lists_keys_without_their_secrets() {
 async fn requires_an_organization_without_seed_data() {
     let sandbox = Sandbox::with(|builder| builder.seed(false)).await;
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 401);
+
     let rejected = sandbox.control("GET /_sandbox/keys", "").await;
     assert_eq!(
         (rejected.status, rejected.between(r#""field":""#).as_str()),
         (422, "organization")
     );
+
     let created = sandbox
         .control("POST /_sandbox/organizations", r#"{"name":"Mine"}"#)
         .await;
@@ -166,6 +175,7 @@ async fn resets_one_organization_or_the_server() {
             .with_key(key, "POST /api/v1/audiences", r#"{"name":"a"}"#)
             .await;
     }
+
     let domain = sandbox.call("GET /api/v1/domains", "").await.id();
     sandbox
         .call(&format!("DELETE /api/v1/domains/{domain}"), "")
@@ -197,8 +207,10 @@ async fn resets_one_organization_or_the_server() {
             .status,
         401
     );
+
     let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
     assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+
     let state = sandbox.control("GET /_sandbox/clock", "").await;
     assert!(state.body.contains(r#""frozen":false"#), "{state:?}");
 }
@@ -250,6 +262,7 @@ async fn resetting_an_organization_clears_only_its_cached_data() {
             201
         );
     }
+
     let spare = sandbox.email_key(r#""emails:send""#).await.1;
     let reset = sandbox
         .control("POST /_sandbox/reset", r#"{"organization":"Sandbox"}"#)
@@ -259,6 +272,7 @@ async fn resetting_an_organization_clears_only_its_cached_data() {
     let list = "GET /api/v1/audiences";
     assert_eq!(sandbox.call(list, "").await.status, 200);
     assert_eq!(sandbox.with_key(&other, list, "").await.status, 503);
+
     let email = r#"{"from":"a@NAME","to":"b@x.test","subject":"s"}"#;
     let send = "POST /api/v1/emails";
     // Its keys stay valid.
@@ -266,20 +280,24 @@ async fn resetting_an_organization_clears_only_its_cached_data() {
         .with_key(&spare, send, &email.replace("NAME", "sandbox.test"))
         .await;
     assert_eq!(sent.status, 202, "{sent:?}");
+
     // The seed data exists again, and the webhooks of the organization are gone.
     let sent = sandbox
         .call(send, &email.replace("NAME", "sandbox.test"))
         .await;
     assert_eq!(sent.status, 202, "{sent:?}");
+
     let sent = sandbox
         .with_key(&other, send, &email.replace("NAME", "two.test"))
         .await;
     assert_eq!(sent.status, 202, "{sent:?}");
+
     sandbox.settle().await;
     let [received] = &receiver.received()[..] else {
         panic!("{:?}", receiver.received())
     };
     assert!(received.body.contains("a@two.test"), "{received:?}");
+
     // A verification shows whether the records are still in the zone.
     for (key, name, remains) in [(KEY, "one.test", false), (&other, "two.test", true)] {
         let body = format!(r#"{{"name":"{name}"}}"#);
@@ -313,12 +331,14 @@ async fn a_lease_keeps_the_server_from_being_idle() {
     let mut start = [0; 12];
     lease.read_exact(&mut start).await.unwrap();
     assert_eq!(&start, b"HTTP/1.1 200");
+
     let short = std::time::Duration::from_millis(100);
     assert!(
         tokio::time::timeout(short, sandbox.server.until_idle())
             .await
             .is_err()
     );
+
     drop(lease);
     let idle = tokio::time::timeout(raw::TIMEOUT, sandbox.server.until_idle()).await;
     idle.expect("not idle without the lease");
@@ -331,19 +351,23 @@ async fn organizations_with_the_same_name_are_selected_by_id() {
         let body = format!(r#"{{"name":"{name}"}}"#);
         sandbox.control("POST /_sandbox/organizations", &body).await
     };
+
     let first = make("Acme").await;
     let list = "GET /_sandbox/keys?organization=";
     assert_eq!(
         sandbox.control(&format!("{list}Acme"), "").await.status,
         200
     );
+
     let second = make("Acme").await;
     assert_ne!(first.id(), second.id());
+
     let rejected = sandbox.control(&format!("{list}Acme"), "").await;
     assert_eq!(
         (rejected.status, rejected.between(r#""code":""#)),
         (409, "conflict".to_owned())
     );
+
     for one in [&first, &second] {
         assert_eq!(
             sandbox
@@ -353,6 +377,7 @@ async fn organizations_with_the_same_name_are_selected_by_id() {
             200
         );
     }
+
     // An ID takes precedence over an organization with that name.
     assert_eq!(make(&first.id()).await.status, 201);
     assert_eq!(
@@ -362,6 +387,7 @@ async fn organizations_with_the_same_name_are_selected_by_id() {
             .status,
         200
     );
+
     let control = r#"{"name":"a\u0000b"}"#.to_owned();
     for body in [
         r#"{"name":""}"#.to_owned(),
@@ -372,13 +398,16 @@ async fn organizations_with_the_same_name_are_selected_by_id() {
         let field = rejected.between(r#""field":""#);
         assert_eq!((rejected.status, field.as_str()), (422, "name"), "{body}");
     }
+
     assert_eq!(make(&"ü".repeat(200)).await.status, 201);
+
     // The name of the seeded organization, which is the default, stays unique.
     let rejected = make("Sandbox").await;
     assert_eq!(
         (rejected.status, rejected.between(r#""code":""#)),
         (409, "conflict".to_owned())
     );
+
     let bare = Sandbox::with(|builder| builder.seed(false)).await;
     let body = r#"{"name":"Sandbox"}"#;
     assert_eq!(

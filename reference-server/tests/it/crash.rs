@@ -84,7 +84,8 @@ struct Load {
 impl Load {
     /// Sends a request. Returns `None` if the server was killed.
     async fn call(&self, line: &str, body: &str) -> Option<RawResponse> {
-        let (addr, length) = (self.addr, body.len());
+        let addr = self.addr;
+        let length = body.len();
         let request = format!(
             "{line} HTTP/1.1\r\nhost: {addr}\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
         );
@@ -179,6 +180,7 @@ impl Load {
         for id in &self.confirmed.lock().expect("no panic").registered {
             ids.remove(id.as_str());
         }
+
         for id in ids {
             let line = format!("DELETE /api/v1/webhooks/{id}");
             assert_eq!(self.call(&line, "").await.expect("a response").status, 204);
@@ -224,14 +226,16 @@ async fn no_confirmed_write_is_lost() {
         .and_then(|text| text.parse().ok());
     let rounds: u32 = rounds.unwrap_or(ROUNDS);
     let directory = tempfile::tempdir().expect("a directory");
-    let (kept, short_lived) = (Receiver::start(&[]).await, Receiver::start(&[]).await);
+    let kept = Receiver::start(&[]).await;
+    let short_lived = Receiver::start(&[]).await;
     let confirmed = Arc::new(Mutex::new(Confirmed::default()));
     // After each round.
     let mut received_by_then = vec![0];
     for round in 0..rounds {
         let mut child = start_server_process(directory.path());
         let addr = address(directory.path(), &child).await;
-        let (confirmed, short_lived) = (Arc::clone(&confirmed), short_lived.clone());
+        let confirmed = Arc::clone(&confirmed);
+        let short_lived = short_lived.clone();
         let (before, deleted_before) = {
             let confirmed = confirmed.lock().expect("no panic");
             (confirmed.emails.len(), confirmed.deleted.len())
@@ -309,9 +313,11 @@ async fn no_confirmed_write_is_lost() {
         confirmed.emails.len() >= 3 * rounds as usize
             && confirmed.registered.len() == rounds.min(MAX_WEBHOOKS) as usize
     );
+
     for id in &confirmed.registered {
         assert!(webhooks.contains(id.as_str()), "the webhook {id} was lost");
     }
+
     let by_path = deliveries_by_path(&short_lived);
     for (id, path, count) in &confirmed.deleted {
         assert!(
@@ -334,6 +340,7 @@ async fn no_confirmed_write_is_lost() {
             assert!(ids.insert(one.id()), "sent twice by one server: {one:?}");
         }
     }
+
     let mut announced = HashSet::new();
     kept.for_each(|one| {
         let (_, rest) = one.body.split_once(r#""emailId":""#).expect("an email id");
@@ -353,6 +360,7 @@ async fn no_confirmed_write_is_lost() {
             );
         }
     }
+
     assert_intact(&database);
 }
 
@@ -386,6 +394,7 @@ async fn a_kill_during_the_first_start() {
 #[tokio::test]
 async fn a_kill_during_a_reset_leaves_all_or_nothing() {
     const EMAILS: i64 = 300;
+
     let directory = tempfile::tempdir().expect("a directory");
     let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
     let batch = format!("[{}]", [email; 100].join(","));

@@ -30,7 +30,8 @@ async fn send(sandbox: &Sandbox, to: &str) -> String {
 async fn events_are_posted_and_signed_to_subscribed_webhooks() {
     let sandbox = Sandbox::start().await;
     let now = sandbox.freeze().await;
-    let (receiver, other) = (Receiver::start(&[]).await, Receiver::start(&[]).await);
+    let receiver = Receiver::start(&[]).await;
+    let other = Receiver::start(&[]).await;
     let (_, secret) = webhook(&sandbox, &receiver, r#""email.bounced""#).await;
     webhook(&sandbox, &other, r#""email.delivered""#).await;
     let email = send(&sandbox, "bounced@x.test").await;
@@ -39,6 +40,7 @@ async fn events_are_posted_and_signed_to_subscribed_webhooks() {
     let received = receiver.received();
     assert_eq!(received.len(), 1);
     assert!(other.received().is_empty());
+
     let delivery = &received[0];
     let id = delivery.id();
     let expected = format!(
@@ -77,6 +79,7 @@ async fn every_event_of_an_email_has_its_documented_data() {
         assert_eq!(sandbox.control(&line, body).await.status, 200);
         sandbox.settle().await;
     }
+
     send(&sandbox, "failed@x.test").await;
     sandbox.settle().await;
     let received = receiver.received();
@@ -130,6 +133,7 @@ async fn a_complaint_follows_the_delivery() {
         events,
         ["email.sent", "email.delivered", "email.complained"]
     );
+
     let list = sandbox
         .control("GET /_sandbox/messages?to=complained%2B1@x.test", "")
         .await;
@@ -154,6 +158,7 @@ async fn delivers_large_bodies() {
             .status,
         202
     );
+
     sandbox.settle().await;
     let mut got: Vec<String> = receiver
         .received()
@@ -163,6 +168,7 @@ async fn delivers_large_bodies() {
     got.sort_unstable();
     got.dedup();
     assert_eq!(got.len(), 4);
+
     let list = sandbox
         .control(&format!("GET /_sandbox/deliveries?webhook={id}"), "")
         .await;
@@ -184,6 +190,7 @@ async fn the_email_service_retries_three_times() {
     send(&sandbox, "ada@x.test").await;
     sandbox.settle().await;
     assert_eq!(receiver.received().len(), 1);
+
     for (pause, seen) in [
         ("1999ms", 1),
         ("1ms", 2),
@@ -195,17 +202,20 @@ async fn the_email_service_retries_three_times() {
         sandbox.advance(pause).await;
         assert_eq!(receiver.received().len(), seen, "after {pause}");
     }
+
     let state = sandbox.advance("1d").await;
     assert_eq!(receiver.received().len(), 4);
     assert!(
         state.body.contains(r#""settled":true,"next_due":null,"#),
         "{state:?}"
     );
+
     let received = receiver.received();
     assert!(
         received.iter().all(|one| one.body == received[0].body),
         "all attempts have the same body"
     );
+
     let attempts: Vec<&str> = received
         .iter()
         .map(|one| one.header("mail-attempt"))
@@ -231,6 +241,7 @@ async fn the_extraction_service_retries_five_times() {
     let body = r#"{"event":"extraction.completed","data":{"total":"42.00"}}"#;
     let fired = sandbox.control("POST /_sandbox/extractions", body).await;
     assert_eq!(fired.status, 202);
+
     sandbox.settle().await;
     for (number, seconds) in [2, 4, 8, 16, 32].into_iter().enumerate() {
         sandbox.advance(&format!("{}ms", seconds * 1000 - 1)).await;
@@ -238,6 +249,7 @@ async fn the_extraction_service_retries_five_times() {
         sandbox.advance("1ms").await;
         assert_eq!(receiver.received().len(), number + 2, "after {seconds} s");
     }
+
     sandbox.advance("1d").await;
     let received = receiver.received();
     assert_eq!(received.len(), 6);
@@ -254,6 +266,7 @@ async fn the_extraction_service_retries_five_times() {
         received[0].header("x-service-event"),
         "extraction.completed"
     );
+
     let signature = format!("sha256={}", hmac(&secret, &received[0].body));
     assert_eq!(received[5].header("x-service-signature"), signature);
 
@@ -293,7 +306,8 @@ async fn the_extraction_service_retries_five_times() {
 async fn a_retry_uses_the_updated_url() {
     let sandbox = Sandbox::start().await;
     sandbox.freeze().await;
-    let (first, second) = (Receiver::start(&[500]).await, Receiver::start(&[]).await);
+    let first = Receiver::start(&[500]).await;
+    let second = Receiver::start(&[]).await;
     let (id, _) = webhook(&sandbox, &first, r#""email.delivered""#).await;
     send(&sandbox, "ada@x.test").await;
     sandbox.settle().await;
@@ -315,6 +329,7 @@ async fn deliveries_due_while_the_webhook_is_inactive_or_deleted_are_dropped() {
     send(&sandbox, "ada@x.test").await;
     sandbox.settle().await;
     assert_eq!(receiver.received().len(), 2);
+
     let line = format!("PATCH /api/v1/webhooks/{paused}");
     sandbox.call(&line, r#"{"active":false}"#).await;
     sandbox
@@ -326,6 +341,7 @@ async fn deliveries_due_while_the_webhook_is_inactive_or_deleted_are_dropped() {
     sandbox.call(&line, r#"{"active":true}"#).await;
     sandbox.advance("1d").await;
     assert_eq!(receiver.received().len(), 2);
+
     send(&sandbox, "carl@x.test").await;
     sandbox.settle().await;
     assert_eq!(receiver.received().len(), 3);
@@ -346,6 +362,7 @@ async fn deleting_a_webhook_ends_its_attempt_in_flight() {
         .call(&format!("DELETE /api/v1/webhooks/{webhook}"), "")
         .await;
     assert_eq!(deleted.status, 204);
+
     // The endpoint never responds.
     let mut request = Vec::new();
     let _ = within("the end of the attempt", attempt.read_to_end(&mut request)).await;
@@ -354,6 +371,7 @@ async fn deleting_a_webhook_ends_its_attempt_in_flight() {
         .control(&format!("GET /_sandbox/deliveries?webhook={webhook}"), "")
         .await;
     assert_eq!(delivery.between(r#""state":""#), "dropped", "{delivery:?}");
+
     sandbox.advance("1d").await;
     assert!(listener.accept().now_or_never().is_none());
 }
@@ -373,6 +391,7 @@ async fn url_credentials_are_sent_but_not_recorded() {
         receiver.received()[0].header("authorization"),
         "Basic YWRhOnMzY3JldA=="
     );
+
     let delivery = sandbox.control("GET /_sandbox/deliveries", "").await.id();
     let details = sandbox
         .control(&format!("GET /_sandbox/deliveries/{delivery}"), "")
@@ -408,11 +427,14 @@ async fn the_events_of_an_email_reach_a_webhook_in_order() {
             .map(|one| one.header("mail-event").to_owned())
             .collect()
     };
+
     // The second attempt of the first event is due, and the others wait for it.
     assert_eq!(events_of(&first), ["email.sent"]);
     assert_eq!(events_of(&second), ["email.sent", "email.delivered"]);
+
     let state = sandbox.control("GET /_sandbox/clock", "").await;
     assert!(state.body.contains(r#""settled":true"#), "{state:?}");
+
     let list = sandbox
         .control("GET /_sandbox/deliveries?state=pending", "")
         .await;
@@ -421,6 +443,7 @@ async fn the_events_of_an_email_reach_a_webhook_in_order() {
         2,
         "{list:?}"
     );
+
     sandbox.advance("1m").await;
     let in_order = [
         "email.sent",

@@ -45,7 +45,8 @@ impl Description {
 
     /// The same description, of which nothing was seen.
     pub(crate) fn again(&self) -> Self {
-        let (document, validators) = (Arc::clone(&self.document), Arc::clone(&self.validators));
+        let document = Arc::clone(&self.document);
+        let validators = Arc::clone(&self.validators);
         Self {
             document,
             validators,
@@ -82,6 +83,7 @@ impl Description {
         let Some((path, operation)) = self.find(method, path) else {
             return;
         };
+
         let status = response.status.to_string();
         let described = self.resolve(&operation["responses"][&status]);
         assert!(
@@ -101,6 +103,7 @@ impl Description {
                 self.check_content(&format!("{method} {path}: {status}"), content, response);
             }
         }
+
         let seen = (method.to_owned(), path.clone(), response.status);
         self.seen.lock().expect("no panic").insert(seen);
     }
@@ -117,6 +120,7 @@ impl Description {
             operation.is_object(),
             "{event} is not described: {delivery:?}"
         );
+
         let body: Value = serde_json::from_str(&delivery.body).expect("JSON");
         let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
         self.check_schema(event, schema, &body);
@@ -179,6 +183,7 @@ impl Description {
         if !given.ends_with("json") {
             return;
         }
+
         let body: Value = serde_json::from_str(&response.body)
             .unwrap_or_else(|error| panic!("{what}: {error}: {response:?}"));
         self.check_schema(what, &described["schema"], &body);
@@ -201,7 +206,8 @@ impl Description {
         let method = method.to_lowercase();
         let paths = object(&self.document["paths"]).iter();
         let matching = paths.filter(|(template, _)| {
-            let (mut known, mut given) = (template.split('/'), path.split('/'));
+            let mut known = template.split('/');
+            let mut given = path.split('/');
             let all = known.by_ref().zip(given.by_ref()).all(|(known, given)| {
                 known == given || (known.starts_with('{') && !given.is_empty())
             });

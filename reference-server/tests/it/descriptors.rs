@@ -78,10 +78,12 @@ async fn survives_more_connections_than_file_descriptors() {
         // The kernel completes the connection even if the server cannot accept it.
         open.push(TcpStream::connect(addr).await.expect("connected"));
     }
+
     // A connection accepted before the limit was reached is still served.
     let request = request(addr, "POST /api/v1/emails", EMAIL);
     let response = raw::send_on(&mut open[0], request.as_bytes()).await;
     assert_eq!(response.status, 202, "{response:?}");
+
     drop(open);
     // New connections are served once the others are closed.
     let response = raw::send(addr, request.as_bytes()).await;

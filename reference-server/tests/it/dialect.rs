@@ -25,6 +25,7 @@ async fn create_status_is_200() {
         .call("POST /api/v1/audiences", r#"{"name":"a"}"#)
         .await;
     assert_eq!(audience.status, 200);
+
     let contacts = format!("POST /api/v1/audiences/{}/contacts", audience.id());
     for (key, line, body) in [
         (KEY, contacts.as_str(), r#"{"email":"a@b.test"}"#),
@@ -179,6 +180,7 @@ async fn unknown_fields_are_refused() {
         let refused = sandbox.call("POST /api/v1/webhooks", &webhook).await;
         assert!(refused.body.contains("did you mean url?"), "{refused:?}");
     }
+
     let sandbox = Sandbox::start().await;
     let email = EMAIL.replace('}', r#","scheduled_at":"2999-01-01"}"#);
     assert_eq!(
@@ -195,9 +197,11 @@ async fn every_choice_changes_what_the_server_does() {
     for (again, first) in story(&[]).await.iter().zip(&usual) {
         assert_eq!(again, first, "the story differs from run to run");
     }
+
     // A part of them, except with the tests that need databases.
     let is_everything = std::env::var_os("SVC_TEST_EVERYTHING").is_some();
-    let (mut without, mut number) = (Vec::new(), 0);
+    let mut without = Vec::new();
+    let mut number = 0;
     for point in Dialect::points() {
         let needed = match point {
             Point::IdHeader => "id-place=header",
@@ -230,6 +234,7 @@ async fn every_choice_changes_what_the_server_does() {
             }
         }
     }
+
     assert_eq!(without, Vec::<String>::new(), "they have no effect");
 }
 
@@ -293,6 +298,7 @@ async fn story(settings: &[&str]) -> Vec<String> {
         sandbox.settle().await;
         told.push(shape(&response));
     }
+
     // The user `api`, with the key as the password.
     let basic = "authorization: Basic YXBpOm1rX3Rlc3Rfc2FuZGJveA==\r\n";
     let listed = sandbox.raw("GET /api/v1/audiences", basic, "").await;
@@ -305,6 +311,7 @@ async fn story(settings: &[&str]) -> Vec<String> {
             .await;
         ids.push(id_in(&response));
     }
+
     told.push(format!("the same again: {}", ids[0] == ids[1]));
     let refused = sandbox
         .with_key(&restricted, "GET /api/v1/audiences", "")

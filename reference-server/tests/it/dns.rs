@@ -36,6 +36,7 @@ async fn verification_finds_the_published_records() {
     let sandbox = Sandbox::start().await;
     let id = new_domain(&sandbox, "mail.shop.test").await;
     assert_eq!(verify(&sandbox, &id).await, [false; 5]);
+
     let some = r#"{"records":["mx","dkim"]}"#;
     let response = sandbox
         .control("POST /_sandbox/dns/Mail.Shop.TEST/publish", some)
@@ -51,10 +52,12 @@ async fn verification_finds_the_published_records() {
         verify(&sandbox, &id).await,
         [true, false, true, false, false]
     );
+
     // Also accepts the domain's id, and publishes all records by default.
     let path = format!("POST /_sandbox/dns/{id}/publish");
     assert_eq!(sandbox.control(&path, "").await.status, 200);
     assert_eq!(verify(&sandbox, &id).await, [true; 5]);
+
     let withdrawn = sandbox
         .control("DELETE /_sandbox/dns/mail.shop.test/spf", "")
         .await;
@@ -134,6 +137,7 @@ async fn a_domain_of_another_organization_is_said_to_be_there() {
             "{unknown:?}"
         );
     }
+
     let unknown = sandbox
         .control("DELETE /_sandbox/dns/elsewhere.test", "")
         .await;
@@ -141,6 +145,7 @@ async fn a_domain_of_another_organization_is_said_to_be_there() {
         unknown.body.contains(r#""message":"no such domain""#),
         "{unknown:?}"
     );
+
     let mail = r#"{"from":"a@b.test","to":"x@shop.test","subject":"s"}"#;
     let refused = sandbox.control("POST /_sandbox/inbound", mail).await;
     assert!(

@@ -10,6 +10,7 @@ async fn verifies_the_seeded_domain_through_dns() {
         .call(&format!("POST /api/v1/domains/{id}/verify"), "")
         .await;
     assert_eq!(verified.status, 200);
+
     let flags = r#""mx_verified":true,"spf_verified":true,"dkim_verified":true,"dmarc_verified":true,"verified":true"#;
     assert!(verified.body.contains(flags), "{verified:?}");
     assert_eq!(
@@ -30,8 +31,10 @@ async fn a_new_domain_has_records_and_is_unverified() {
         created.body.contains(r#""name":"shop.test""#),
         "{created:?}"
     );
+
     let flags = r#""mx_verified":false,"spf_verified":false,"dkim_verified":false,"dmarc_verified":false,"verified":false"#;
     assert!(created.body.contains(flags), "{created:?}");
+
     for kind in [
         r#""kind":"mx","type":"MX""#,
         r#""kind":"spf","type":"TXT""#,
@@ -40,6 +43,7 @@ async fn a_new_domain_has_records_and_is_unverified() {
     ] {
         assert!(created.body.contains(kind), "{kind} in {created:?}");
     }
+
     let verified = sandbox
         .call(&format!("POST /api/v1/domains/{}/verify", created.id()), "")
         .await;
@@ -53,6 +57,7 @@ async fn a_new_domain_has_records_and_is_unverified() {
         (duplicate.status, duplicate.between(r#""code":""#).as_str()),
         (409, "conflict")
     );
+
     let (other, _) = sandbox.organization().await;
     let shared = sandbox
         .with_key(&other, "POST /api/v1/domains", r#"{"name":"shop.test"}"#)
@@ -66,6 +71,7 @@ async fn a_new_domain_has_records_and_is_unverified() {
         (deleted.status, deleted.body.as_str()),
         (200, r#"{"ok":true}"#)
     );
+
     let missing = sandbox
         .call(&format!("DELETE /api/v1/domains/{}", created.id()), "")
         .await;

@@ -22,6 +22,7 @@ async fn prepared(receiver: &Receiver) -> Sandbox {
         let email = format!(r#"{{"from":"a@sandbox.test","to":"{to}","subject":"Hi"{more}}}"#);
         assert_eq!(sandbox.call(SEND, &email).await.status, 202);
     }
+
     sandbox.settle().await;
     sandbox
 }
@@ -48,21 +49,25 @@ async fn what_is_due_next_is_listed_with_its_reason_earliest_first() {
         ),
     ];
     assert_eq!(kinds.len(), expected.len(), "{due:?}");
+
     for (found, (kind, description)) in kinds.iter().zip(&expected) {
         assert!(
             found.starts_with(kind) && found.contains(description),
             "{kind}: {description} in {found}"
         );
     }
+
     assert!(due.body.ends_with(r#""next":null}"#), "{due:?}");
 
     // Page by page.
     let first = sandbox.control("GET /_sandbox/due?limit=2", "").await;
     assert!(first.body.ends_with(r#""next":"2"}"#), "{first:?}");
+
     let second = sandbox
         .control("GET /_sandbox/due?limit=2&cursor=2", "")
         .await;
     assert!(second.body.contains(r#""kind":"email""#), "{second:?}");
+
     let wrong = sandbox.control("GET /_sandbox/due?cursor=far", "").await;
     assert_eq!(wrong.status, 422);
 
@@ -88,9 +93,12 @@ async fn each_of_them_runs_now_on_request() {
         sandbox.settle().await;
         assert_eq!(sandbox.control(&run, "").await.status, 404, "it has run");
     }
+
     assert_eq!(receiver.received().len(), 2);
+
     let messages = sandbox.control("GET /_sandbox/messages/count", "").await;
     assert_eq!(messages.body, r#"{"count":2}"#);
+
     let clock = sandbox.control("GET /_sandbox/clock", "").await;
     assert!(clock.body.contains(r#""next_due":null,"#), "{clock:?}");
 }
@@ -105,6 +113,7 @@ async fn idempotency_keys_expire_and_deleted_work_is_not_listed() {
             format!("authorization: Bearer mk_test_sandbox\r\nidempotency-key: {key}\r\n");
         assert_eq!(sandbox.raw(SEND, &headers, email).await.status, 202);
     }
+
     let due = sandbox.control("GET /_sandbox/due", "").await;
     let expiry = "the idempotency key one expires; more that follow: 1";
     assert!(due.body.contains(expiry), "{due:?}");

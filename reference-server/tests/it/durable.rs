@@ -34,6 +34,7 @@ async fn data_survives_a_restart() {
     let email = sandbox.call("POST /api/v1/emails", body).await.id();
     sandbox.settle().await;
     assert_eq!(receiver.received().len(), 1);
+
     sandbox.server.stop().await;
 
     let sandbox = Sandbox::with(on(&directory)).await;
@@ -44,10 +45,12 @@ async fn data_survives_a_restart() {
             .starts_with(&format!(r#"{{"now":"{now}","frozen":true"#)),
         "{state:?}"
     );
+
     let found = sandbox
         .call(&format!("GET /api/v1/audiences/{}", audience.id()), "")
         .await;
     assert_eq!((found.status, &found.body), (200, &audience.body));
+
     let found = sandbox
         .call(&format!("GET /api/v1/emails/{email}"), "")
         .await;
@@ -66,6 +69,7 @@ async fn data_survives_a_restart() {
             .status,
         404
     );
+
     // The DNS zone is restored, too: verification looks it up.
     let domain = sandbox.call("GET /api/v1/domains", "").await.id();
     let verified = sandbox
@@ -75,6 +79,7 @@ async fn data_survives_a_restart() {
         verified.body.contains(r#""verified":true,"records""#),
         "{verified:?}"
     );
+
     // The pending retry is made.
     sandbox.advance("2s").await;
     let received = receiver.received();
@@ -89,11 +94,13 @@ async fn seeded_keys_do_not_work_on_a_reachable_server() {
     let sandbox = Sandbox::with(on(&directory)).await;
     let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
     assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+
     sandbox.settle().await;
     let message = sandbox.control("GET /_sandbox/messages", "").await.id();
     let raw_message = format!("GET /_sandbox/messages/{message}/raw?organization=Sandbox");
     let signed = |source: &str| source.starts_with("DKIM-Signature:");
     assert!(signed(&sandbox.control(&raw_message, "").await.body));
+
     sandbox.server.stop().await;
 
     let open = Sandbox::with(|builder| public(on(&directory)(builder))).await;
@@ -102,8 +109,10 @@ async fn seeded_keys_do_not_work_on_a_reachable_server() {
         open.with_key(EXTRACTION_KEY, "GET /v1/me", "").await.status,
         401
     );
+
     let source = open.control(&raw_message, "").await;
     assert!(source.status == 200 && !signed(&source.body), "{source:?}");
+
     open.server.stop().await;
 
     let sandbox = Sandbox::with(on(&directory)).await;
@@ -127,6 +136,7 @@ async fn a_dropped_server_loses_no_confirmed_data() {
         let body = format!(r#"{{"from":"a@sandbox.test","to":"r{number}@x.test","subject":"s"}}"#);
         ids.push(sandbox.call("POST /api/v1/emails", &body).await.id());
     }
+
     drop(sandbox);
 
     let sandbox = restarted(&directory).await;
@@ -135,6 +145,7 @@ async fn a_dropped_server_loses_no_confirmed_data() {
         let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
         assert_eq!(found.between(r#""status":""#), "delivered");
     }
+
     let received = receiver.received();
     for id in &ids {
         assert!(
@@ -163,6 +174,7 @@ async fn restarted(directory: &tempfile::TempDir) -> Sandbox {
 async fn a_second_server_fails_and_names_the_first() {
     let directory = tempfile::tempdir().unwrap();
     assert_eq!(find_running(directory.path()), None);
+
     let first = on(&directory)(Server::builder()).start().await.unwrap();
     let found = find_running(directory.path()).expect("the first server");
     assert_eq!(found.base_url(), first.base_url());
@@ -170,6 +182,7 @@ async fn a_second_server_fails_and_names_the_first() {
 
     let error = on(&directory)(Server::builder()).start().await.unwrap_err();
     assert!(error.to_string().contains(&first.base_url()), "{error}");
+
     let StartError::InUse {
         running: Some(other),
         ..
@@ -181,6 +194,7 @@ async fn a_second_server_fails_and_names_the_first() {
 
     first.stop().await;
     assert_eq!(find_running(directory.path()), None);
+
     on(&directory)(Server::builder())
         .start()
         .await
@@ -200,6 +214,7 @@ async fn a_server_whose_directory_was_removed_leaves_that_of_the_next() {
     first.stop().await;
     let found = find_running(&path).expect("the second server");
     assert_eq!(found.http, second.addresses().http);
+
     second.stop().await;
     assert_eq!(find_running(&path), None);
     assert!(!path.join("server.json").exists());
@@ -211,10 +226,12 @@ async fn a_server_whose_directory_was_removed_leaves_that_of_the_next() {
 async fn writes_fail_once_the_directory_is_removed() {
     const SEND: &str = "POST /api/v1/emails";
     const EMAIL: &str = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+
     let above = private_dir();
     let [directory, elsewhere] = ["data", "elsewhere"].map(|name| above.path().join(name));
     let sandbox = Sandbox::with(|builder| builder.data_dir(&directory)).await;
     assert_eq!(sandbox.call(SEND, EMAIL).await.status, 202);
+
     sandbox.settle().await;
 
     std::fs::rename(&directory, &elsewhere).unwrap();
@@ -224,17 +241,21 @@ async fn writes_fail_once_the_directory_is_removed() {
         (503, "unavailable"),
         "{rejected:?}"
     );
+
     // Another server may use the directory by now.
     let other = Sandbox::with(|builder| builder.data_dir(&directory)).await;
     assert_eq!(other.call(SEND, EMAIL).await.status, 202);
     assert_eq!(sandbox.call(SEND, EMAIL).await.status, 503);
+
     other.server.stop().await;
 
     std::fs::remove_dir_all(&directory).unwrap();
     std::fs::rename(&elsewhere, &directory).unwrap();
     assert_eq!(sandbox.call(SEND, EMAIL).await.status, 202);
+
     std::fs::remove_dir_all(&directory).unwrap();
     assert_eq!(sandbox.call(SEND, EMAIL).await.status, 503);
+
     sandbox.server.stop().await;
     assert!(!directory.exists());
 }
@@ -255,6 +276,7 @@ async fn an_address_in_use_is_named_in_the_error() {
 #[tokio::test]
 async fn files_are_readable_by_the_owner_only() {
     use std::os::unix::fs::PermissionsExt as _;
+
     let directory = private_dir();
     let modes = || {
         let files = std::fs::read_dir(directory.path())
@@ -266,6 +288,7 @@ async fn files_are_readable_by_the_owner_only() {
         });
         modes.collect::<std::collections::BTreeMap<_, _>>()
     };
+
     // A file with default permissions, as an earlier version may have left it.
     std::fs::write(directory.path().join("server.lock"), "").unwrap();
     let sandbox = Sandbox::with(on(&directory)).await;
@@ -281,6 +304,7 @@ async fn files_are_readable_by_the_owner_only() {
     ];
     let expected = names.map(|name| (name.to_owned(), "600".to_owned()));
     assert_eq!(modes(), expected.into());
+
     sandbox.server.stop().await;
     assert!(modes().values().all(|mode| mode == "600"), "{:?}", modes());
 }

@@ -33,6 +33,7 @@ async fn accepts_delivers_and_gets_an_email() {
         sandbox.control(&messages(&now), "").await.body,
         r#"{"data":[],"next":null}"#
     );
+
     let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
     let recipients: Vec<String> = ["ada", "bob", "carl", "dora"]
         .iter()
@@ -66,6 +67,7 @@ async fn magic_recipients_determine_the_status() {
         let body = format!(r#"{{"from":"a@sandbox.test","to":"{to}","subject":"s"}}"#);
         ids.push((sandbox.call(SEND, &body).await.id(), status, event));
     }
+
     sandbox.settle().await;
     for (id, status, event) in &ids {
         let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
@@ -80,6 +82,7 @@ async fn magic_recipients_determine_the_status() {
             "{found:?}"
         );
     }
+
     // `delayed@` stays in `sending` for a minute of the server's clock.
     let delayed = &ids[3].0;
     sandbox.advance("59999ms").await;
@@ -87,6 +90,7 @@ async fn magic_recipients_determine_the_status() {
         .call(&format!("GET /api/v1/emails/{delayed}"), "")
         .await;
     assert_eq!(found.between(r#""status":""#), "sending");
+
     sandbox.advance("1ms").await;
     let found = sandbox
         .call(&format!("GET /api/v1/emails/{delayed}"), "")
@@ -103,6 +107,7 @@ async fn each_recipient_has_its_own_status() {
     sandbox.settle().await;
     let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
     assert_eq!(found.between(r#""status":""#), "bounced");
+
     // The domain is case-insensitive, the local part is not.
     let recipients = &found.body[found.body.find(r#""recipients""#).unwrap()..];
     assert_eq!(
@@ -126,6 +131,7 @@ async fn a_scheduled_email_waits_and_can_be_cancelled() {
         sent.between(r#""scheduledAt":""#),
         "2999-12-31T22:00:00.000Z"
     );
+
     let id = sent.id();
     let state = sandbox.control("GET /_sandbox/clock", "").await;
     let expected = format!(
@@ -143,6 +149,7 @@ async fn a_scheduled_email_waits_and_can_be_cancelled() {
         ),
         (200, "cancelled")
     );
+
     let again = sandbox
         .call(&format!("PATCH /api/v1/emails/{id}/cancel"), "")
         .await;
@@ -150,6 +157,7 @@ async fn a_scheduled_email_waits_and_can_be_cancelled() {
         (again.status, again.between(r#""code":""#).as_str()),
         (409, "not_cancellable")
     );
+
     let state = sandbox.control("GET /_sandbox/clock", "").await;
     assert!(state.body.contains(r#""next_due":null,"#), "{state:?}");
 }
@@ -161,6 +169,7 @@ async fn the_date_of_a_scheduled_email_is_the_scheduled_time() {
     sandbox.freeze().await;
     let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","scheduledAt":"2999-12-31T23:00:00+01:00"}"#;
     assert_eq!(sandbox.call(SEND, body).await.status, 202);
+
     sandbox.advance("365000d").await;
     let message = sandbox.control("GET /_sandbox/messages", "").await.id();
     let raw = sandbox
@@ -185,6 +194,7 @@ async fn only_a_waiting_email_can_be_cancelled() {
         sent.between(r#""scheduledAt":""#),
         "2001-02-03T00:00:00.000Z"
     );
+
     sandbox.settle().await;
     let line = format!("PATCH /api/v1/emails/{}/cancel", sent.id());
     let rejected = sandbox.call(&line, "").await;
@@ -223,6 +233,7 @@ async fn reports_all_invalid_fields_in_one_response() {
     let body = r#"{"from":"nobody","to":["a@b.test","x y@b.test"],"cc":"@","replyTo":["r@b.test","@"],"subject":"a\nb","scheduledAt":"soon","headers":{"Content-Type":"x","DKIM-Signature":"x","Subject":"x","X-Bad":"a\r\nb","X-Number":7,"X-Ok":"1"},"attachments":[{"filename":"a\nb","content":"!!!"},{"content":"aGk="}]}"#;
     let rejected = sandbox.call(SEND, body).await;
     assert_eq!(rejected.status, 422);
+
     let fields: Vec<&str> = rejected
         .body
         .split(r#""field":""#)
@@ -249,6 +260,7 @@ async fn reports_all_invalid_fields_in_one_response() {
         ],
         "{rejected:?}"
     );
+
     let nothing = sandbox.call(SEND, "{}").await;
     for field in ["from", "to", "subject"] {
         assert!(
@@ -281,6 +293,7 @@ async fn simulates_events_of_an_email() {
         let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
         assert_eq!(found.between(r#""status":""#), email, "{event}");
     }
+
     let other = sandbox
         .control(&line, r#"{"event":"opened","recipient":"nobody@x.test"}"#)
         .await;
@@ -298,16 +311,19 @@ async fn a_scheduled_email_is_sent_now() {
     let line = format!("POST /_sandbox/emails/{id}/send");
     let sent = sandbox.control(&line, "").await;
     assert_eq!((sent.status, sent.id()), (200, id.clone()), "{sent:?}");
+
     let message = sandbox
         .control("GET /_sandbox/messages/wait?to=b@x.test", "")
         .await;
     assert_eq!(message.between(r#""emailId":""#), id);
+
     let year = sandbox.control("GET /_sandbox/clock", "").await.body[8..12].to_owned();
     let date = message.between(r#""Date":""#);
     assert!(
         date.contains(&format!(" {year} ")),
         "{date} is not in {year}"
     );
+
     sandbox.advance("1ms").await;
     let refused = sandbox.control(&line, "").await;
     let text = "the email is not waiting to be sent: its status is delivered";
@@ -315,6 +331,7 @@ async fn a_scheduled_email_is_sent_now() {
         (refused.status, refused.between(r#""message":""#).as_str()),
         (409, text)
     );
+
     let line = format!("{line}?organization=Other");
     sandbox
         .control("POST /_sandbox/organizations", r#"{"name":"Other"}"#)

@@ -40,6 +40,7 @@ async fn a_hanging_attempt_does_not_block_later_deliveries_to_its_endpoint() {
 #[tokio::test]
 async fn hanging_and_failing_endpoints_do_not_delay_others() {
     const EMAILS: usize = 100;
+
     let sandbox = Sandbox::start().await;
     let hanging = Receiver::start(&[NEVER; EMAILS]).await;
     let failing = Receiver::start(&[500; EMAILS]).await;
@@ -47,6 +48,7 @@ async fn hanging_and_failing_endpoints_do_not_delay_others() {
     for receiver in [&hanging, &failing, &quick] {
         webhook(&sandbox, receiver).await;
     }
+
     let batch = format!("[{}]", [EMAIL; EMAILS].join(","));
     let started = Instant::now();
     assert_eq!(
@@ -56,6 +58,7 @@ async fn hanging_and_failing_endpoints_do_not_delay_others() {
             .status,
         200
     );
+
     quick.until(EMAILS).await;
     failing.until(EMAILS).await;
     // At most 16 concurrent attempts per endpoint, until they time out.
@@ -64,6 +67,7 @@ async fn hanging_and_failing_endpoints_do_not_delay_others() {
         attempts == 16 || started.elapsed() >= ATTEMPT,
         "{attempts} attempts"
     );
+
     let pending = "GET /_sandbox/deliveries?state=pending&limit=100";
     let listed = sandbox.control(pending, "").await;
     assert_eq!(listed.status, 200, "{listed:?}");
@@ -84,6 +88,7 @@ async fn resetting_an_organization_keeps_the_deliveries_of_others() {
         .control("POST /_sandbox/organizations", r#"{"name":"Other"}"#)
         .await;
     assert_eq!(created.status, 201, "{created:?}");
+
     let reset = sandbox
         .control("POST /_sandbox/reset", r#"{"organization":"Other"}"#)
         .await;
@@ -107,8 +112,10 @@ async fn a_reset_does_not_wait_for_hanging_attempts() {
         sandbox.control("POST /_sandbox/reset", "").await.status,
         204
     );
+
     let state = sandbox.control("GET /_sandbox/clock", "").await;
     assert!(state.body.contains(r#""settled":true"#), "{state:?}");
+
     sandbox.call(SEND, EMAIL).await;
     sandbox.settle().await;
     assert_eq!(receiver.received().len(), 1);

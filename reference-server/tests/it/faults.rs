@@ -20,7 +20,8 @@ async fn fault(sandbox: &Sandbox, body: &str) -> String {
 /// Sends a request and returns everything received until the connection is closed.
 async fn read_until_closed(sandbox: &Sandbox, line: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connect");
-    let (addr, length) = (sandbox.addr(), body.len());
+    let addr = sandbox.addr();
+    let length = body.len();
     let request = format!(
         "{line} HTTP/1.1\r\nhost: {addr}\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
     );
@@ -48,7 +49,9 @@ async fn injects_a_status_after_skipped_requests() {
         }
         statuses.push(response.status);
     }
+
     assert_eq!(statuses, [202, 503, 503, 202]);
+
     let found = sandbox
         .control(&format!("GET /_sandbox/faults/{id}"), "")
         .await;
@@ -124,6 +127,7 @@ async fn a_fault_affects_only_its_organization() {
             .status,
         500
     );
+
     sandbox.control("DELETE /_sandbox/faults", "").await;
     assert_eq!(
         sandbox
@@ -168,8 +172,10 @@ async fn a_status_without_a_body_has_the_error_of_the_service() {
         assert_eq!(response.header("content-type"), Some("application/json"));
         assert_eq!(response.header("x-a"), Some("1"));
     }
+
     fault(&sandbox, r#"{"status":503,"body":""}"#).await;
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.body, "");
+
     fault(&sandbox, r#"{"status":202}"#).await;
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.body, "");
 
@@ -182,6 +188,7 @@ async fn a_status_without_a_body_has_the_error_of_the_service() {
         response.body.starts_with(r#"{"code":"unauthorized""#),
         "{response:?}"
     );
+
     // The documented format.
     let response = sandbox.with_key(EXTRACTION_KEY, "GET /v1/me", "").await;
     assert!(
@@ -265,6 +272,7 @@ async fn rejects_invalid_faults() {
             "{body}"
         );
     }
+
     assert_eq!(
         sandbox
             .control("GET /_sandbox/faults/flt_x", "")
@@ -291,11 +299,13 @@ async fn faults_survive_a_restart() {
     let other = fault(&sandbox, r#"{"operation":"emails.get","status":500}"#).await;
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 200);
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 503);
+
     let before = sandbox.control("GET /_sandbox/faults", "").await.body;
     let missing = sandbox
         .control(&format!("DELETE /_sandbox/faults/{other}"), "")
         .await;
     assert_eq!(missing.status, 204);
+
     sandbox.server.stop().await;
 
     let sandbox = start().await;
@@ -309,13 +319,16 @@ async fn faults_survive_a_restart() {
         after.contains(&format!(r#""id":"{id}",{asked},"remaining":2"#)),
         "{after}"
     );
+
     let statuses = [
         sandbox.call("GET /api/v1/audiences", "").await.status,
         sandbox.call("GET /api/v1/audiences", "").await.status,
         sandbox.call("GET /api/v1/audiences", "").await.status,
     ];
     assert_eq!(statuses, [503, 503, 200]);
+
     sandbox.control("POST /_sandbox/reset", "").await;
     assert_eq!(sandbox.control("GET /_sandbox/faults", "").await.body, "[]");
+
     sandbox.server.stop().await;
 }

@@ -72,6 +72,7 @@ async fn an_advance_fails_while_an_outcome_has_no_room() {
         sandbox.call("POST /api/v1/webhooks", &webhook).await.status,
         201
     );
+
     let email = |more: &str| {
         format!(r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"x"{more}}}"#)
     };
@@ -79,6 +80,7 @@ async fn an_advance_fails_while_an_outcome_has_no_room() {
         sandbox.call("POST /api/v1/emails", &email("")).await.status,
         202
     );
+
     let (mut attempt, _) = endpoint.accept().await.unwrap();
     // Emails that are not due for centuries take all the space.
     let later = |size: usize| {
@@ -87,6 +89,7 @@ async fn an_advance_fails_while_an_outcome_has_no_room() {
             "x".repeat(size)
         ))
     };
+
     for size in [100_000, 3_000, 1] {
         while sandbox
             .call("POST /api/v1/emails", &later(size))
@@ -95,6 +98,7 @@ async fn an_advance_fails_while_an_outcome_has_no_room() {
             == 202
         {}
     }
+
     // The record of the attempt needs a page for the body of the response.
     let body = "y".repeat(4096);
     let response = format!(
@@ -116,6 +120,7 @@ async fn an_advance_fails_while_an_outcome_has_no_room() {
         .control("POST /_sandbox/reset", r#"{"organization":"Sandbox"}"#)
         .await;
     assert_eq!(reset.status, 204);
+
     sandbox.advance("1h").await;
     sandbox.server.stop().await;
 }
@@ -157,11 +162,13 @@ fn run_on_tmpfs(options: &str, test: &str) {
         command.env("SVC_SMALL_DISK", directory.path());
         command.stdin(Stdio::null()).output()
     };
+
     let script = format!(
         r#"mount -t tmpfs -o {options} tmpfs "$1" && exec "$2" {test} --exact --ignored --nocapture"#
     );
     let output = in_namespace(&script).expect("unshare runs");
-    let (status, stderr) = (output.status, String::from_utf8_lossy(&output.stderr));
+    let status = output.status;
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(
         status.success(),
         "{test} with {options}: {status}: {stderr}"
@@ -192,6 +199,7 @@ async fn unwritable_disk() {
     let sandbox = Sandbox::with(|builder| builder.data_dir(&directory)).await;
     let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
     assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+
     sandbox.server.stop().await;
 }
 
@@ -229,10 +237,12 @@ async fn small_disk() {
         sandbox.call("POST /api/v1/webhooks", &body).await.status,
         201
     );
+
     let email = |text: usize| {
         let text = "x".repeat(text);
         format!(r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"{text}"}}"#)
     };
+
     // Large emails first, then smaller ones to use up the remaining space.
     let mut body = email(400_000);
     let before = sandbox.freeze().await;
@@ -249,6 +259,7 @@ async fn small_disk() {
         .filter_map(|one| one.split('"').next());
     accepted.extend(ids.map(str::to_owned));
     assert_eq!((response.status, accepted.len()), (200, 100));
+
     let mut rejected = 0;
     while rejected < 20 {
         let response = sandbox.call("POST /api/v1/emails", &body).await;
@@ -262,6 +273,7 @@ async fn small_disk() {
         }
         assert!(accepted.len() < 1200, "the database never filled up");
     }
+
     // Reads still work.
     let found = sandbox
         .call(&format!("GET /api/v1/emails/{}", accepted[0]), "")
@@ -283,6 +295,7 @@ async fn small_disk() {
         assert_eq!(sandbox.call("POST /api/v1/emails", &body).await.status, 507);
         assert_eq!(sandbox.control("GET /_sandbox/keys", "").await.body, keys);
     }
+
     let clock = sandbox.control("GET /_sandbox/clock", "").await;
     assert!(
         clock
@@ -290,18 +303,21 @@ async fn small_disk() {
             .contains(&format!(r#""now":"{before}","frozen":true"#)),
         "{clock:?}"
     );
+
     // An advance fails. It may have processed a part of the due work before the disk
     // was full, but not all of it.
     let rejected = sandbox
         .control("POST /_sandbox/clock", r#"{"advance":"1h"}"#)
         .await;
     assert_eq!(rejected.status, 507, "{rejected:?}");
+
     let clock = sandbox.control("GET /_sandbox/clock", "").await;
     assert!(clock.body.contains(r#""frozen":true"#), "{clock:?}");
     assert!(
         !clock.body.contains(r#""settled":true,"next_due":null"#),
         "{clock:?}"
     );
+
     // Without a single free page, the clock does not move at all.
     let mut kept = 0;
     while sandbox
@@ -313,12 +329,14 @@ async fn small_disk() {
         kept += 1;
         assert!(kept < 1000, "the database never filled up");
     }
+
     let now = || async {
         sandbox
             .control("GET /_sandbox/clock", "")
             .await
             .between(r#""now":""#)
     };
+
     let before = now().await;
     let rejected = sandbox
         .control("POST /_sandbox/clock", r#"{"advance":"1h"}"#)
@@ -332,12 +350,14 @@ async fn small_disk() {
     remount("size=200m", &disk);
     let response = sandbox.call("POST /api/v1/emails", &body).await;
     assert_eq!(response.status, 202, "{response:?}");
+
     accepted.push(response.id());
     sandbox.advance("1h").await;
     for id in &accepted {
         let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
         assert_eq!(found.between(r#""status":""#), "delivered");
     }
+
     let announced: String = receiver
         .received()
         .into_iter()
@@ -347,6 +367,7 @@ async fn small_disk() {
         accepted.iter().all(|id| announced.contains(id.as_str())),
         "an event is missing"
     );
+
     sandbox.server.stop().await;
     let database = rusqlite::Connection::open(directory.join("svc.db")).expect("opened");
     let check: String = database

@@ -51,7 +51,8 @@ impl Sandbox {
 
     pub(crate) fn of(server: Server) -> Self {
         let has_usual_description = server.control_token().is_none();
-        let (description, has_faults) = (OnceCell::new(), AtomicBool::new(false));
+        let description = OnceCell::new();
+        let has_faults = AtomicBool::new(false);
         Self {
             server,
             has_usual_description,

@@ -60,20 +60,25 @@ async fn rejects_a_different_request_with_the_same_key() {
     with(&sandbox, "k", SEND, BODY).await;
     let (status, body) = with(&sandbox, "k\r\nidempotency-key: k", SEND, BODY).await;
     assert_eq!(status, 422, "two keys: {body}");
+
     let other = BODY.replace("\"s\"", "\"t\"");
     let (status, body) = with(&sandbox, "k", SEND, &other).await;
     assert_eq!(status, 409);
     assert!(body.contains(r#""code":"idempotency_mismatch""#), "{body}");
+
     let (status, _) = with(&sandbox, "k", "POST /api/v1/audiences", BODY).await;
     assert_eq!(status, 422, "the body is validated before the key");
+
     let (status, _) = with(&sandbox, "k", "POST /api/v1/audiences", r#"{"name":"a"}"#).await;
     assert_eq!(status, 409);
+
     // The same body for another resource is a different request.
     let audience = |name: &'static str| {
         let body = format!(r#"{{"name":"{name}"}}"#);
         let sandbox = &sandbox;
         async move { sandbox.call("POST /api/v1/audiences", &body).await.id() }
     };
+
     let contact = r#"{"email":"ada@x.test"}"#;
     for (name, expected) in [("one", 201), ("two", 409)] {
         let line = format!("POST /api/v1/audiences/{}/contacts", audience(name).await);
@@ -83,6 +88,7 @@ async fn rejects_a_different_request_with_the_same_key() {
             "{name}"
         );
     }
+
     // Organizations do not share idempotency keys.
     let (key, _) = sandbox.organization().await;
     let headers = format!("authorization: Bearer {key}\r\nidempotency-key: k\r\n");
@@ -101,14 +107,18 @@ async fn stores_responses_for_a_day_but_no_errors() {
     sandbox.freeze().await;
     let rejected = BODY.replace("sandbox.test", "unverified.test");
     assert_eq!(with(&sandbox, "k", SEND, &rejected).await.0, 403);
+
     let first = with(&sandbox, "k", SEND, BODY).await;
     assert_eq!(first.0, 202);
+
     sandbox.advance("23h").await;
     assert_eq!(with(&sandbox, "k", SEND, BODY).await, first);
+
     sandbox.advance("1h").await;
     let later = with(&sandbox, "k", SEND, BODY).await;
     assert_eq!(later.0, 202);
     assert_ne!(later, first);
+
     for key in ["", "  ", &"k".repeat(256)] {
         assert_eq!(with(&sandbox, key, SEND, BODY).await.0, 422, "{key:?}");
     }

@@ -9,11 +9,13 @@ async fn a_message_from_json_is_stored_in_its_mailbox() {
         "subject":"Frage","text":"Wie geht das?","html":"<p>Wie?</p>"}"#;
     let response = sandbox.control("POST /_sandbox/inbound", body).await;
     assert_eq!(response.status, 202, "{response:?}");
+
     let id = response.id();
     assert_eq!(
         response.body,
         format!(r#"{{"messages":[{{"id":"{id}","recipient":"help@sandbox.test"}}]}}"#)
     );
+
     let details = sandbox
         .control(&format!("GET /_sandbox/messages/{id}"), "")
         .await;
@@ -24,6 +26,7 @@ async fn a_message_from_json_is_stored_in_its_mailbox() {
     ] {
         assert!(details.body.contains(part), "{part} in {}", details.body);
     }
+
     let found = sandbox
         .control(
             "GET /_sandbox/messages?from=zoe@example.test&subject=frage",
@@ -46,6 +49,7 @@ async fn a_raw_message_is_stored_unchanged() {
         format!("POST /_sandbox/inbound HTTP/1.1\r\nhost: {addr}\r\n{headers}\r\n{source}");
     let response = crate::raw::send(addr, request.as_bytes()).await;
     assert_eq!(response.status, 202, "{response:?}");
+
     let raw = sandbox
         .control(&format!("GET /_sandbox/messages/{}/raw", response.id()), "")
         .await;
@@ -71,6 +75,7 @@ async fn rejects_invalid_and_unroutable_messages() {
         assert_eq!(response.status, 422, "{body}: {response:?}");
         assert_eq!(response.between(r#""field":""#), field, "{body}");
     }
+
     // The domain belongs to another organization.
     let organization = sandbox
         .control("POST /_sandbox/organizations", "")
@@ -80,6 +85,7 @@ async fn rejects_invalid_and_unroutable_messages() {
         format!(r#"{{"organization":"{organization}","from":"a@b.test","to":"x@sandbox.test"}}"#);
     let response = sandbox.control("POST /_sandbox/inbound", &body).await;
     assert_eq!(response.status, 422, "{response:?}");
+
     let list = sandbox.control("GET /_sandbox/messages", "").await;
     assert_eq!(list.body, r#"{"data":[],"next":null}"#);
 }
@@ -92,11 +98,13 @@ async fn deleting_a_domain_deletes_its_mailboxes() {
         sandbox.control("POST /_sandbox/inbound", body).await.status,
         202
     );
+
     let domain = sandbox.call("GET /api/v1/domains", "").await.id();
     let deleted = sandbox
         .call(&format!("DELETE /api/v1/domains/{domain}"), "")
         .await;
     assert_eq!(deleted.body, r#"{"ok":true}"#);
+
     let list = sandbox.control("GET /_sandbox/messages", "").await;
     assert_eq!(list.body, r#"{"data":[],"next":null}"#);
     assert_eq!(
@@ -114,6 +122,7 @@ async fn the_name_of_an_attachment_is_kept_or_refused() {
         );
         sandbox.call("POST /api/v1/emails", &body).await
     };
+
     for name in ["é".repeat(127), "x".repeat(255)] {
         assert_eq!(send(&name).await.status, 202);
         sandbox.settle().await;
@@ -126,6 +135,7 @@ async fn the_name_of_an_attachment_is_kept_or_refused() {
             .await;
         assert!(shown.body.contains(&name), "{shown:?}");
     }
+
     let refused = send(&"x".repeat(256)).await;
     assert_eq!(
         (refused.status, refused.between(r#""field":""#).as_str()),
@@ -151,6 +161,7 @@ async fn email_received_contains_the_parsed_message() {
     let body = r#"{"from":"a@sandbox.test","to":"x@example.test","subject":"Hi","text":"Hello",
         "attachments":[{"filename":"a.txt","content":"aGVsbG8="}]}"#;
     assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+
     let sent = sandbox
         .control("GET /_sandbox/messages/wait", "")
         .await
@@ -166,12 +177,14 @@ async fn email_received_contains_the_parsed_message() {
     let line = "POST /_sandbox/inbound?to=help+1@sandbox.test";
     let response = sandbox.literal(line, &head, &source).await;
     assert_eq!(response.status, 202, "{response:?}");
+
     sandbox.settle().await;
 
     let [received] = &receiver.received()[..] else {
         panic!("{:?}", receiver.received())
     };
     assert_eq!(received.header("mail-event"), "email.received");
+
     for part in [
         r#""data":{"from":"a@sandbox.test","to":["x@example.test"],"subject":"Hi","text":"Hello","html":null,"headers":{"#,
         r#""attachments":[{"filename":"a.txt","contentType":"text/plain","contentId":null,"size":5,"content":"aGVsbG8="}]"#,
@@ -190,8 +203,10 @@ async fn email_received_contains_the_parsed_message() {
         long.len()
     );
     assert_eq!(sandbox.literal(line, &head, &long).await.status, 202);
+
     sandbox.settle().await;
     assert!(receiver.received()[1].body.contains(&"x".repeat(2_000)));
+
     let list = sandbox.control("GET /_sandbox/deliveries", "").await;
     let subject = format!(r#""subject":"{}""#, "x".repeat(1_000));
     assert!(list.body.contains(&subject), "{list:?}");
@@ -207,20 +222,24 @@ async fn mail_to_an_own_domain_is_received() {
         sandbox.call("POST /api/v1/webhooks", &hook).await.status,
         201
     );
+
     let body = r#"{"from":"a@sandbox.test","to":["Me <Me@Sandbox.TEST>","you@x.test","bounced@sandbox.test"],
         "subject":"Hi","text":"Hello"}"#;
     assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+
     sandbox.settle().await;
     let list = sandbox
         .control("GET /_sandbox/messages?to=me@sandbox.test", "")
         .await;
     assert_eq!(list.body.matches(r#""id":"#).count(), 1, "{list:?}");
+
     let announced: Vec<_> = receiver.received();
     let received: Vec<_> = announced
         .iter()
         .filter(|one| one.header("mail-event") == "email.received")
         .collect();
     assert_eq!((announced.len(), received.len()), (3, 1), "{announced:?}");
+
     for part in [
         r#""from":"a@sandbox.test","to":["Me <Me@Sandbox.TEST>","you@x.test","bounced@sandbox.test"],"subject":"Hi","text":"Hello""#,
         r#""spf":"pass","dkim":{"result":"pass","domain":"sandbox.test","aligned":true},"recipient":"Me@Sandbox.TEST""#,
@@ -232,11 +251,13 @@ async fn mail_to_an_own_domain_is_received() {
             received[0].body
         );
     }
+
     let results = r#""authentication":{"spf":"pass","dkim":{"result":"pass","domain":"sandbox.test","aligned":true}}"#;
     let shown = sandbox
         .control(&format!("GET /_sandbox/messages/{}", list.id()), "")
         .await;
     assert!(shown.body.contains(results), "{}", shown.body);
+
     let other = sandbox
         .control("GET /_sandbox/messages/wait?to=you@x.test", "")
         .await;
@@ -245,6 +266,7 @@ async fn mail_to_an_own_domain_is_received() {
         "{}",
         other.body
     );
+
     // The message is in a mailbox of the domain, and is deleted with it.
     let domain = sandbox.call("GET /api/v1/domains", "").await.id();
     sandbox
@@ -278,6 +300,7 @@ async fn mail_to_a_domain_of_another_organization_is_received_there() {
             .body
             .contains(r#""verified":true"#)
     );
+
     let hook = format!(
         r#"{{"url":"{}","events":["email.received"]}}"#,
         receiver.url()
@@ -286,9 +309,11 @@ async fn mail_to_a_domain_of_another_organization_is_received_there() {
 
     let body = r#"{"from":"a@sandbox.test","to":"ceo@acme.test","bcc":"eve@x.test","subject":"Hi","text":"Hello"}"#;
     assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+
     sandbox.settle().await;
     assert_eq!(receiver.received().len(), 1);
     assert!(!receiver.received()[0].body.contains("eve@x.test"));
+
     let received_messages = sandbox
         .control("GET /_sandbox/messages?organization=Acme", "")
         .await;
@@ -301,6 +326,7 @@ async fn mail_to_a_domain_of_another_organization_is_received_there() {
         1,
         "{received_messages:?}"
     );
+
     let sent_messages = sandbox
         .control("GET /_sandbox/messages?to=ceo@acme.test", "")
         .await;
@@ -324,6 +350,7 @@ async fn a_server_that_keeps_the_newest_mail_forgets_the_oldest() {
         sandbox.call("POST /api/v1/webhooks", webhook).await.status,
         201
     );
+
     let mut ids = Vec::new();
     for number in 0..6 {
         let email = format!(
@@ -341,6 +368,7 @@ async fn a_server_that_keeps_the_newest_mail_forgets_the_oldest() {
             202
         );
     }
+
     // One that waits for its date is not forgotten.
     let later = r#"{"from":"a@sandbox.test","to":"b@else.test","subject":"Later","text":"x","scheduledAt":"2999-01-01"}"#;
     let later = sandbox.call("POST /api/v1/emails", later).await.id();
@@ -360,6 +388,7 @@ async fn a_server_that_keeps_the_newest_mail_forgets_the_oldest() {
             .status;
         assert_eq!(status, if at < 4 { 404 } else { 200 }, "email {at}");
     }
+
     assert_eq!(
         sandbox
             .call(&format!("GET /api/v1/emails/{later}"), "")
@@ -367,6 +396,7 @@ async fn a_server_that_keeps_the_newest_mail_forgets_the_oldest() {
             .status,
         200
     );
+
     let messages = sandbox
         .control("GET /_sandbox/messages?limit=100", "")
         .await
@@ -375,6 +405,8 @@ async fn a_server_that_keeps_the_newest_mail_forgets_the_oldest() {
         let part = format!(r#""subject":"{start} "#);
         messages.match_indices(&part).count()
     };
+
     assert_eq!((subjects("Out"), subjects("In")), (2, 3), "{messages}");
+
     sandbox.server.stop().await;
 }

@@ -19,7 +19,9 @@ async fn limits_to_to_50_recipients() {
             list.join(",")
         )
     };
+
     assert_eq!(sandbox.call(SEND, &body("to", 50)).await.status, 202);
+
     let rejected = sandbox.call(SEND, &body("to", 51)).await;
     assert_eq!(
         (rejected.status, rejected.between(r#""field":""#).as_str()),
@@ -48,6 +50,7 @@ async fn limits_the_subject_to_998_characters() {
         sandbox.call(SEND, &body(&"🚀".repeat(998))).await.status,
         202
     );
+
     let rejected = sandbox.call(SEND, &body(&"s".repeat(999))).await;
     assert_eq!(
         (rejected.status, rejected.between(r#""field":""#).as_str()),
@@ -68,7 +71,9 @@ async fn limits_attachments_to_20() {
             r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","attachments":[{list}]}}"#
         )
     };
+
     assert_eq!(sandbox.call(SEND, &body(20)).await.status, 202);
+
     let rejected = sandbox.call(SEND, &body(21)).await;
     assert_eq!(
         (rejected.status, rejected.between(r#""field":""#).as_str()),
@@ -80,6 +85,7 @@ async fn limits_attachments_to_20() {
 #[tokio::test]
 async fn limits_the_body_to_64_mib() {
     const LIMIT: usize = 64 << 20;
+
     let sandbox = Sandbox::start().await;
     let json = r#"{"name":"x"}"#;
     let body = |size: usize| format!("{json}{}", " ".repeat(size - json.len()));

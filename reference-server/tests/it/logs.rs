@@ -82,8 +82,10 @@ async fn child() {
     ] {
         assert!(text.contains(line), "the log does not contain {line}");
     }
+
     // Deleting a webhook during an attempt is not an error of the server.
     assert!(!text.contains("panicked"), "{text}");
+
     let lines = text.lines().filter(|line| {
         line.to_lowercase().contains(MARKER) || secrets.iter().any(|secret| line.contains(secret))
     });
@@ -100,11 +102,13 @@ async fn exercise_deleted_webhook() {
     let hook = format!(r#"{{"url":"{url}","events":["email.delivered"]}}"#);
     let hook = sandbox.call("POST /api/v1/webhooks", &hook).await.id();
     assert_eq!(sandbox.call("POST /api/v1/emails", email).await.status, 202);
+
     let _attempt = silent.accept().await.expect("an attempt");
     let deleted = sandbox
         .call(&format!("DELETE /api/v1/webhooks/{hook}"), "")
         .await;
     assert!(deleted.status < 300, "{deleted:?}");
+
     sandbox.settle().await;
 }
 
@@ -120,6 +124,7 @@ async fn exercise(receiver: &Receiver, secrets: &mut Vec<String>) {
     let hook = format!(r#"{{"url":"{url}","events":{events}}}"#);
     let created = sandbox.call("POST /api/v1/webhooks", &hook).await;
     assert_eq!(created.status, 201, "{created:?}");
+
     secrets.push(created.between(r#""signingSecret":""#));
     secrets.push(sandbox.email_key(r#""emails:send""#).await.1);
     let missing = format!(r#"{{"url":"http://127.0.0.1:1/{MARKER}","events":{events}}}"#);
@@ -134,12 +139,14 @@ async fn exercise(receiver: &Receiver, secrets: &mut Vec<String>) {
     let headers = format!("authorization: Bearer {KEY}\r\nidempotency-key: {MARKER}\r\n");
     let sent = sandbox.raw("POST /api/v1/emails", &headers, &email).await;
     assert_eq!(sent.status, 202, "{sent:?}");
+
     sandbox.settle().await;
     for path in ["t/o/ID/0", "t/c/ID/0/0", "t/c/ID/9/9"] {
         sandbox
             .raw(&format!("GET /{}", path.replace("ID", &sent.id())), "", "")
             .await;
     }
+
     for (line, body, status) in [
         (
             "POST /api/v1/emails",
@@ -171,6 +178,7 @@ async fn exercise(receiver: &Receiver, secrets: &mut Vec<String>) {
         let response = sandbox.call(line, &body).await;
         assert_eq!(response.status, status, "{response:?}");
     }
+
     let wrong = format!("authorization: Bearer mk_test_{MARKER}\r\n");
     assert_eq!(
         sandbox
@@ -179,6 +187,7 @@ async fn exercise(receiver: &Receiver, secrets: &mut Vec<String>) {
             .status,
         401
     );
+
     for (line, body) in [
         (
             "POST /_sandbox/inbound",
@@ -207,6 +216,7 @@ async fn exercise(receiver: &Receiver, secrets: &mut Vec<String>) {
             "{line}: {response:?}"
         );
     }
+
     let filled = format!(
         r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","templateId":"welcome","variables":{{"{MARKER}":"{MARKER}"}}}}"#
     );
@@ -215,6 +225,7 @@ async fn exercise(receiver: &Receiver, secrets: &mut Vec<String>) {
         422
     );
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 500);
+
     receive_mail(sandbox.server.addresses().smtp.expect("a listener")).await;
     sandbox.advance("1h").await;
     assert!(
@@ -222,6 +233,7 @@ async fn exercise(receiver: &Receiver, secrets: &mut Vec<String>) {
         "{:?}",
         receiver.received().len()
     );
+
     sandbox.server.stop().await;
 }
 
@@ -244,6 +256,7 @@ async fn receive_mail(address: SocketAddr) {
         accepted |= last.starts_with("250 2.0.0 queued");
         last.clear();
     }
+
     assert!(accepted, "the message was not accepted");
 }
 
@@ -265,6 +278,7 @@ async fn exercise_relay() {
         sandbox.call("POST /api/v1/emails", &email).await.status,
         202
     );
+
     sandbox.advance("10d").await;
     sandbox.server.stop().await;
 }

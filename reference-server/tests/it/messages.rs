@@ -55,6 +55,7 @@ async fn lists_newest_first_and_filters() {
         assert_eq!(response.status, 200, "{query}: {response:?}");
         assert_eq!(subjects(&response.body), expected, "{query}");
     }
+
     // `after` excludes the message with exactly that time.
     let newest = sandbox.control("GET /_sandbox/messages?limit=1", "").await;
     let query = format!("?after={}", newest.between(r#""createdAt":""#));
@@ -70,6 +71,7 @@ async fn cursors_lead_through_all_pages() {
     for number in 1..=5 {
         send(&sandbox, "ada@example.test", &format!("n{number}"), "").await;
     }
+
     let mut all = Vec::new();
     let mut query = "limit=2".to_owned();
     let mut pages = 0;
@@ -84,6 +86,7 @@ async fn cursors_lead_through_all_pages() {
         }
         query = format!("limit=2&cursor={}", response.between(r#""next":""#));
     }
+
     assert_eq!(
         (pages, all),
         (
@@ -110,6 +113,7 @@ async fn rejects_invalid_query_parameters() {
         assert_eq!(response.status, 422, "{query}");
         assert_eq!(response.between(r#""field":""#), field, "{query}");
     }
+
     for (path, shared) in [("", "limit, cursor"), ("/wait", "timeout")] {
         let response = sandbox
             .control(&format!("GET /_sandbox/messages{path}?tag=a"), "")
@@ -118,10 +122,12 @@ async fn rejects_invalid_query_parameters() {
         let known = format!("organization, {shared}, to, from, subject, search, after\"");
         assert!(response.body.contains(&known), "{response:?}");
     }
+
     for timeout in ["soon", "601s"] {
         let line = format!("GET /_sandbox/messages/wait?timeout={timeout}");
         assert_eq!(sandbox.control(&line, "").await.status, 422, "{timeout}");
     }
+
     for path in ["", "/raw", "/html", "/links"] {
         let response = sandbox
             .control(&format!("GET /_sandbox/messages/msg_nothing{path}"), "")
@@ -144,6 +150,7 @@ async fn gets_a_message_with_its_content() {
 
     let shown = sandbox.control(&path, "").await;
     assert_eq!(shown.status, 200, "{shown:?}");
+
     for part in [
         r#""direction":"outgoing""#,
         r#""from":"Shop <hello@sandbox.test>""#,
@@ -171,6 +178,7 @@ async fn gets_a_message_with_its_content() {
         !raw.body.contains("secret@example.test"),
         "the message reveals bcc"
     );
+
     let again = sandbox.control(&format!("{path}/raw"), "").await;
     assert_eq!(raw.body, again.body);
 
@@ -213,6 +221,7 @@ async fn links_lead_where_they_say() {
         sandbox.call("POST /api/v1/webhooks", &hook).await.status,
         201
     );
+
     let more = r#","text":"https://shop.test/v?a=1","html":"<a href=\"https://shop.test/v?a=1\">Verify</a> <a href=\"https://shop.test/v?a=1\"><img></a> <a href=\"https://shop.test/\"></a>""#;
     send(&sandbox, "ada@example.test", "s", more).await;
     let message = sandbox
@@ -252,21 +261,26 @@ async fn deletes_one_those_selected_and_all() {
     ] {
         send(&sandbox, &format!("{to}@example.test"), subject, "").await;
     }
+
     sandbox.control(r"POST /_sandbox/inbound", RECEIVED).await;
     let newest = sandbox.control("GET /_sandbox/messages", "").await.id();
     let left = async || {
         let list = sandbox.control("GET /_sandbox/messages", "").await;
         subjects(&list.body).join(", ")
     };
+
     let one = format!("DELETE /_sandbox/messages/{newest}");
     let elsewhere = sandbox
         .control(&format!("{one}?organization=other"), "")
         .await;
     assert_eq!(elsewhere.status, 404, "{elsewhere:?}");
+
     for status in [204, 404] {
         assert_eq!(sandbox.control(&one, "").await.status, status);
     }
+
     assert_eq!(left().await, "Bye, Code 2, Hello, Code 1");
+
     for (query, rest) in [
         ("?to=ada@example.test&subject=CODE", "Bye, Code 2, Hello"),
         ("?from=eve@example.test", "Bye, Code 2, Hello"),
@@ -284,10 +298,12 @@ async fn deletes_one_those_selected_and_all() {
         );
         assert_eq!(left().await, rest, "{query}");
     }
+
     let mistyped = sandbox
         .control("DELETE /_sandbox/messages?too=ada@example.test", "")
         .await;
     assert_eq!(mistyped.status, 422, "{mistyped:?}");
+
     // Everything else stays, also the emails of the messages.
     let emails = sandbox.control("GET /_sandbox/emails", "").await;
     assert_eq!(subjects(&emails.body).len(), 4, "{emails:?}");
@@ -324,6 +340,7 @@ async fn wait_returns_when_the_message_arrives() {
     let (found, ()) = tokio::join!(waiting, sending);
     assert_eq!(found.status, 200, "{found:?}");
     assert_eq!(found.between(r#""subject":""#), "Your code");
+
     let existing = sandbox.control(query, "").await;
     assert_eq!(existing.id(), found.id());
 }
@@ -358,6 +375,7 @@ async fn a_wait_names_the_organization_that_has_the_message() {
         .with_key(&other.between(r#""email_key":""#), SEND, &body)
         .await;
     assert_eq!(sent.status, 202, "{sent:?}");
+
     sandbox.settle().await;
     for (query, is_there) in [
         ("to=ADA@example.test&subject=code", true),
@@ -385,10 +403,12 @@ async fn organizations_do_not_see_each_others_messages() {
         .control("POST /_sandbox/organizations", r#"{"name":"other"}"#)
         .await;
     assert_eq!(other.status, 201);
+
     let theirs = sandbox
         .control("GET /_sandbox/messages?organization=other", "")
         .await;
     assert_eq!(theirs.body, r#"{"data":[],"next":null}"#);
+
     let path = format!("GET /_sandbox/messages/{}?organization=other", ours.id());
     assert_eq!(sandbox.control(&path, "").await.status, 404);
 }

@@ -32,13 +32,16 @@ async fn a_database_of_version_9_is_upgraded_beside_a_copy_of_it() {
 
     let emails = sandbox.control("GET /_sandbox/emails", "").await;
     assert!(emails.body.contains("Kept over an upgrade"), "{emails:?}");
+
     let scheduled = "eml_01a220b4-ca89-7407-8377-7d3a84086b0a";
     let cancel = format!("PATCH /api/v1/emails/{scheduled}/cancel");
     assert_eq!(sandbox.call(&cancel, "").await.status, 200);
+
     let contact = r#"{"email":"ada@example.test"}"#;
     let audience = "aud_01a220b4-c9d8-7784-90ec-8e4374bb436a";
     let create = format!("POST /api/v1/audiences/{audience}/contacts");
     assert_eq!(sandbox.call(&create, contact).await.status, 409);
+
     // What is stored of each resource is read, whatever clients call it now.
     for path in [
         "keys",
@@ -52,9 +55,11 @@ async fn a_database_of_version_9_is_upgraded_beside_a_copy_of_it() {
         let read = sandbox.control(&format!("GET /_sandbox/{path}"), "").await;
         assert_eq!(read.status, 200, "{path}: {read:?}");
     }
+
     sandbox.server.stop().await;
 
     assert!(version(&path) > 9);
+
     let copy = directory.path().join("svc.v9.db");
     assert_eq!(version(&copy), 9);
 
@@ -73,6 +78,7 @@ async fn a_database_of_version_9_is_upgraded_beside_a_copy_of_it() {
         let rows = statement.query_map([], read).expect("rows");
         rows.collect::<Result<Vec<_>, _>>().expect("text")
     };
+
     assert_eq!(schema(&path), schema(&new.path().join("svc.db")));
 }
 
@@ -211,6 +217,7 @@ async fn what_is_stored_has_the_names_that_databases_have() {
     let email = r#"{"from":"a@sandbox.test","to":"b@sandbox.test","subject":"Hi","text":"Hi",
                     "tags":{"tag":1}}"#;
     assert_eq!(sandbox.call("POST /api/v1/emails", email).await.status, 202);
+
     sandbox.settle().await;
     sandbox.server.stop().await;
 

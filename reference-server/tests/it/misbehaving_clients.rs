@@ -29,6 +29,7 @@ async fn slow_headers_end_the_connection() {
         .expect("write");
     let mut silent = TcpStream::connect(sandbox.addr()).await.expect("connect");
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 200);
+
     // An idle client could take a response for that to its next request.
     for stream in [&mut slow, &mut silent] {
         assert_eq!(read_until_closed(stream).await, "");
@@ -78,6 +79,7 @@ async fn huge_headers_are_not_read() {
             "{response}"
         );
     }
+
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 200);
 }
 
@@ -127,6 +129,7 @@ async fn limits_a_body_without_a_length() {
     let mut start = [0; 12];
     reading.read_exact(&mut start).await.expect("a response");
     assert_eq!(&start, b"HTTP/1.1 413");
+
     drop(reading);
     writer.await.expect("ended");
 }

@@ -33,6 +33,7 @@ async fn an_address_beyond_loopback_needs_a_network() {
         matches!(error, StartError::BeyondLoopback { .. }),
         "{error:?}"
     );
+
     let message = error.to_string();
     assert!(
         message.contains("`trusted`") && message.contains("`public`"),
@@ -53,6 +54,7 @@ async fn a_trusted_server_is_used_by_any_name() {
     let sandbox = Sandbox::with(|builder| builder.network(Network::Trusted)).await;
     assert!(sandbox.addr().ip().is_unspecified());
     assert_eq!(sandbox.server.control_token(), None);
+
     let host = format!("sandbox:{}", sandbox.addr().port());
     let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
     let sent = send(&sandbox, "POST /api/v1/emails", &host, &key(KEY), email).await;
@@ -69,6 +71,7 @@ async fn a_trusted_server_is_used_by_any_name() {
             .status,
         200
     );
+
     let foreign = "origin: http://app:3000\r\n";
     assert_eq!(
         send(&sandbox, "GET /_sandbox/keys", &host, foreign, "")
@@ -76,6 +79,7 @@ async fn a_trusted_server_is_used_by_any_name() {
             .status,
         403
     );
+
     for url in [
         "http://app:3000/hooks",
         "http://10.0.0.1/",
@@ -141,14 +145,17 @@ async fn a_token_and_keys_of_ones_own() {
             .status,
         200
     );
+
     // Programs of the same user find them.
     let found = find_running(directory.path()).expect("running");
     assert_eq!(
         (found.email_key(), found.control_token()),
         (Some("mk_test_ours"), Some("ours"))
     );
+
     let shown = format!("{found:?} {:?}", sandbox.server);
     assert!(!shown.contains("ours"), "{shown}");
+
     sandbox.server.stop().await;
 
     // A later start with other keys adds them.
@@ -185,9 +192,11 @@ async fn tracking_links_lead_to_where_the_email_was_sent() {
             .0
             .to_owned()
     };
+
     let sandbox = Sandbox::with(|builder| builder.network(Network::Trusted)).await;
     let before = links(&sandbox, "sandbox:4080").await;
     assert!(before.ends_with("http://sandbox:4080"), "{before}");
+
     let sandbox = Sandbox::with(|builder| {
         builder
             .public_url("https://mail.example/box/")
@@ -195,6 +204,7 @@ async fn tracking_links_lead_to_where_the_email_was_sent() {
     });
     let before = links(&sandbox.await, "localhost").await;
     assert!(before.ends_with("https://mail.example/box"), "{before}");
+
     for wrong in [
         "mail.example",
         "ftp://a.test",
@@ -210,6 +220,7 @@ async fn tracking_links_lead_to_where_the_email_was_sent() {
 #[tokio::test]
 async fn a_trusted_server_accepts_a_directory_that_others_can_write_to() {
     use std::os::unix::fs::PermissionsExt as _;
+
     let directory = private_dir();
     let path = directory.path().join("volume");
     for mode in [0o777, 0o2775] {
@@ -236,6 +247,7 @@ async fn the_time_and_the_clients_of_a_server() {
             .to_rfc3339_opts(chrono::SecondsFormat::Millis, true),
         frozen
     );
+
     // A receiver in the same test has no TLS.
     let webhook = svc_sdk::email::NewWebhook::new("http://127.0.0.1:9/", ["email.sent"]);
     let client = sandbox.server.email_client().expect("a client");

@@ -95,6 +95,7 @@ async fn a_stream_has_everything_that_changes() {
         sandbox.call("POST /api/v1/webhooks", &hook).await.status,
         201
     );
+
     let mut stream = Stream::open(&sandbox, "", "").await;
     assert_eq!(stream.status, 200);
     assert_eq!(stream.next().await.expect("an event").0, "ready");
@@ -107,6 +108,7 @@ async fn a_stream_has_everything_that_changes() {
             "no {kind} in {kinds:?}"
         );
     }
+
     let (kind, data) = stream.next().await.expect("the attempt");
     assert_eq!(kind, "attempt");
     assert!(
@@ -147,6 +149,7 @@ async fn a_stream_is_resumed_without_a_gap() {
     let mut again = Stream::open(&sandbox, "", &format!("last-event-id: {seen}\r\n")).await;
     let (kind, _) = again.next().await.expect("an event");
     assert!(kind != "ready" && kind != "reset", "{kind}");
+
     again.until("Second").await;
     // As a query parameter, for clients that cannot set headers.
     let mut again = Stream::open(&sandbox, &format!("?after={seen}"), "").await;
@@ -184,6 +187,7 @@ async fn a_reset_ends_the_stream_and_the_next_one_goes_on() {
     stream.until(r#""reason":"deleted""#).await;
     let id = stream.id.clone();
     assert_eq!(stream.next().await, None);
+
     send(&sandbox, "After").await;
     Stream::open(&sandbox, &format!("?after={id}"), "")
         .await
@@ -201,8 +205,10 @@ async fn streams_are_limited_and_end_with_the_server() {
         stream.until("ready").await;
         streams.push(stream);
     }
+
     let refused = sandbox.control("GET /_sandbox/events/wait", "").await;
     assert_eq!(refused.status, 503, "{refused:?}");
+
     // A stream that is closed makes room for another one.
     streams.pop();
     let reopened = async {
@@ -231,6 +237,7 @@ async fn the_typed_client_waits_for_changes() {
         matches!(begun.data[..], [Notification::Ready { .. }]),
         "{begun:?}"
     );
+
     let client = server.email_client().unwrap();
     let waiting = tokio::spawn(sandbox.notifications(Some(&begun.next), WAIT).into_future());
     let email = Email::new("hello@sandbox.test", "bounced@example.test", "Hi").text("Hi");
@@ -259,6 +266,7 @@ async fn the_typed_client_waits_for_changes() {
     let (at_end, none) = at_end(&sandbox, position).await;
     assert!(none.data.is_empty());
     assert_eq!(none.next, at_end);
+
     sandbox.reset().await.unwrap();
     let reset = events(sandbox.notifications(Some(&none.next), WAIT)).await;
     assert!(
@@ -271,6 +279,7 @@ async fn the_typed_client_waits_for_changes() {
         ),
         "{reset:?}"
     );
+
     server.stop().await;
 }
 

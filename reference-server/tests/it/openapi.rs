@@ -185,6 +185,7 @@ async fn emails(s: &Sandbox) {
         s.control(&format!("GET /_sandbox/messages/{sent}{part}"), "")
             .await;
     }
+
     s.control("GET /_sandbox/emails?status=cancelled", "").await;
     let request = s
         .control("GET /_sandbox/requests?operation=emails.send", "")
@@ -224,6 +225,7 @@ async fn control(s: &Sandbox) {
     ] {
         s.control(&format!("GET {path}"), "").await;
     }
+
     s.control("POST /_sandbox/settle", r#"{"timeout":"60s"}"#)
         .await;
     s.control("GET /_sandbox/events", "").await;
@@ -323,6 +325,7 @@ async fn every_event_is_delivered_as_described() {
         )
         .await;
     }
+
     let event = r#"{"event":"extraction.completed","data":{"total":"12.00","lines":[1]}}"#;
     s.control("POST /_sandbox/extractions", event).await;
     s.settle().await;
@@ -339,6 +342,7 @@ async fn every_event_is_delivered_as_described() {
         description.check_delivery(&event, &delivery);
         delivered.insert(event);
     }
+
     assert_eq!(delivered, description.events());
 }
 
@@ -471,6 +475,7 @@ async fn the_examples_of_requests_are_accepted() {
         accepted.push(path);
         sandbox.control("DELETE /_sandbox/faults", "").await;
     }
+
     assert!(accepted.len() >= 5, "{accepted:?}");
 }
 

@@ -37,7 +37,9 @@ async fn serves_every_file_with_a_policy_that_forbids_inline_scripts() {
             }
         }
     }
+
     assert!(files.len() > 20, "{files:?}");
+
     for (url, path) in files {
         let response = send(&sandbox, &format!("GET {url}"), &host, "").await;
         assert_eq!(response.status, 200, "{url}");
@@ -80,12 +82,14 @@ async fn the_page_works_below_a_path() {
         assert_eq!((stripped.status, below.status), (200, 200), "{path}");
         assert!(stripped.body == below.body, "{path}");
     }
+
     let bare = send(&sandbox, "GET /mail", &host, "").await;
     assert_eq!(
         (bare.status, bare.header("location")),
         (308, Some("/mail/"))
     );
     assert_eq!(send(&sandbox, "GET /mailbox", &host, "").await.status, 404);
+
     let index = send(&sandbox, "GET /mail/", &host, "").await.body;
     assert!(!index.contains("\"/page"), "{index}");
 }
@@ -132,6 +136,7 @@ async fn a_frame_has_neither_scripts_nor_an_origin_nor_content_from_elsewhere() 
         );
         assert!(!policy.contains("script"), "{policy}");
     }
+
     let other = send(&sandbox, "POST /page/preview", &headers, "text=x\r\n").await;
     assert_eq!(other.status, 422, "{}", other.body);
 }
@@ -146,8 +151,10 @@ async fn a_public_server_serves_the_page_without_its_token_and_behind_a_proxy() 
     .await;
     let host = format!("host: {}\r\n", sandbox.addr());
     assert_eq!(send(&sandbox, "GET /", &host, "").await.status, 200);
+
     let keys = send(&sandbox, "GET /_sandbox/keys", &host, "").await;
     assert_eq!(keys.status, 401, "{}", keys.body);
+
     // The proxy adds TLS.
     for (origin, status) in [("https://mail.example", 200), ("https://evil.example", 403)] {
         let headers = format!("host: 10.0.0.1:4080\r\norigin: {origin}\r\n");

@@ -59,6 +59,7 @@ async fn no_web_page_can_drive_a_server_in_a_trusted_network_by_a_name_that_reso
             "{host}"
         );
     }
+
     for host in [
         "svc:4080",
         "svc.team.internal",
@@ -89,8 +90,10 @@ async fn after_a_reset_during_an_advance_the_clock_is_that_of_the_computer() {
         sandbox.call("POST /api/v1/webhooks", &webhook).await.status,
         201
     );
+
     let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"t"}"#;
     assert_eq!(sandbox.call("POST /api/v1/emails", email).await.status, 202);
+
     let (_held, _) = silent.accept().await.expect("an attempt");
 
     let advance = async {
@@ -106,6 +109,7 @@ async fn after_a_reset_during_an_advance_the_clock_is_that_of_the_computer() {
 
     let ahead = (sandbox.server.now() - chrono::Utc::now()).num_seconds();
     assert!(ahead.abs() < 60, "{ahead} s ahead");
+
     sandbox.server.stop().await;
     let again = Server::builder()
         .data_dir(directory.path())
@@ -127,6 +131,7 @@ async fn retention_keeps_what_is_due_and_counts_for_each_organization() {
         sandbox.call("POST /api/v1/webhooks", webhook).await.status,
         201
     );
+
     let email = |n: u32| {
         format!(r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"due {n}","text":"t"}}"#)
     };
@@ -134,6 +139,7 @@ async fn retention_keeps_what_is_due_and_counts_for_each_organization() {
         sandbox.call("POST /api/v1/emails", &email(1)).await.status,
         202
     );
+
     sandbox.settle().await;
     let webhooks = sandbox.call("GET /api/v1/webhooks", "").await;
     let deactivate = format!("PATCH /api/v1/webhooks/{}", webhooks.id());
@@ -143,6 +149,7 @@ async fn retention_keeps_what_is_due_and_counts_for_each_organization() {
             202
         );
     }
+
     let domain = sandbox
         .with_key(&other, "GET /api/v1/domains", "")
         .await
@@ -168,6 +175,7 @@ async fn retention_keeps_what_is_due_and_counts_for_each_organization() {
             .status,
         200
     );
+
     sandbox
         .control("POST /_sandbox/clock", r#"{"advance":"1h"}"#)
         .await;
@@ -185,6 +193,7 @@ async fn retention_keeps_what_is_due_and_counts_for_each_organization() {
         kept.body.contains("due 6") && kept.body.contains("due 7"),
         "{kept:?}"
     );
+
     let name = sandbox.control("GET /_sandbox/organizations", "").await;
     assert_eq!(name.status, 200);
 }
@@ -195,6 +204,7 @@ async fn retention_by_age_follows_the_clock_of_the_server() {
     let sandbox = Sandbox::with(|builder| builder.keep_for(day)).await;
     let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"old","text":"t"}"#;
     assert_eq!(sandbox.call("POST /api/v1/emails", email).await.status, 202);
+
     sandbox.settle().await;
 
     sandbox
@@ -232,6 +242,7 @@ async fn a_webhook_of_the_email_service_is_https_except_for_local_addresses() {
     ] {
         assert_eq!(create(&own, url).await, 201, "{url}");
     }
+
     for url in [
         "http://example.com/x",
         "http://10.0.0.1/",
@@ -250,6 +261,7 @@ async fn a_webhook_of_the_email_service_is_https_except_for_local_addresses() {
     ] {
         assert_eq!(create(&team, url).await, 201, "{url}");
     }
+
     for url in [
         "http://example.com/x",
         "http://1.1.1.1/",
@@ -270,11 +282,13 @@ async fn a_repeated_key_gets_its_first_answer_also_when_the_template_has_gone() 
             .status,
         200
     );
+
     let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","templateId":"welcome","variables":{"name":"Ada"}}"#;
     let send = async || {
         let headers = format!("authorization: Bearer {KEY}\r\nidempotency-key: k1\r\n");
         sandbox.raw("POST /api/v1/emails", &headers, email).await
     };
+
     let first = send().await;
     assert_eq!(first.status, 202, "{first:?}");
 
@@ -307,6 +321,7 @@ async fn a_cancel_with_an_idempotency_key_can_be_repeated() {
 async fn a_client_that_sends_a_large_body_reads_why_it_is_refused() {
     let sandbox = Sandbox::start().await;
     const LENGTH: usize = 80 << 20;
+
     let unauthorized = "";
     let authorized = format!("authorization: Bearer {KEY}\r\n");
     for (headers, status) in [(unauthorized, "401"), (authorized.as_str(), "413")] {
@@ -345,6 +360,7 @@ async fn slow_uploads_do_not_hold_up_others() {
         stream.write_all(head.as_bytes()).await.expect("sent");
         slow.push(stream);
     }
+
     let large = "x".repeat(8 << 20);
     let email =
         format!(r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"{large}"}}"#);
@@ -365,8 +381,10 @@ async fn two_recipients_that_differ_in_case_are_tracked_apart() {
         sandbox.call("POST /api/v1/webhooks", webhook).await.status,
         201
     );
+
     let email = r#"{"from":"a@sandbox.test","to":["ada@x.test","Ada@x.test"],"subject":"s","html":"<p>t</p>"}"#;
     assert_eq!(sandbox.call("POST /api/v1/emails", email).await.status, 202);
+
     sandbox.settle().await;
 
     let list = sandbox.control("GET /_sandbox/messages", "").await;
@@ -377,6 +395,7 @@ async fn two_recipients_that_differ_in_case_are_tracked_apart() {
         .map(|rest| &rest[..40])
         .collect();
     assert_eq!(ids.len(), 2, "{list:?}");
+
     let mut pixels = Vec::new();
     for id in ids {
         let html = sandbox
@@ -392,6 +411,7 @@ async fn two_recipients_that_differ_in_case_are_tracked_apart() {
                 .to_owned(),
         );
     }
+
     pixels.sort();
     assert!(
         pixels[0].ends_with("/0") && pixels[1].ends_with("/1"),

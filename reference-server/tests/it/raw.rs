@@ -108,9 +108,11 @@ async fn try_read_response(stream: &mut TcpStream) -> std::io::Result<RawRespons
         raw.body = String::from_utf8_lossy(&without_chunks(&bytes[head_end + 4..])).into_owned();
         return Ok(raw);
     }
+
     while bytes.len() < head_end + 4 + length {
         read_some(stream, &mut bytes).await?;
     }
+
     raw.body = String::from_utf8_lossy(&bytes[head_end + 4..]).into_owned();
     Ok(raw)
 }

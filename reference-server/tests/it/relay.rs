@@ -179,6 +179,7 @@ async fn messages_are_signed_and_share_a_connection() {
     let second = send(&sandbox, r#""ada@out.example""#).await;
     assert_eq!(status(&sandbox, &first).await, "delivered");
     assert_eq!(status(&sandbox, &second).await, "delivered");
+
     let accepted = mail.accepted();
     assert_eq!(accepted.len(), 2);
     assert!(accepted.iter().all(|message| message.connection == 1));
@@ -202,6 +203,7 @@ async fn messages_are_signed_and_share_a_connection() {
         "{}",
         accepted[0].source
     );
+
     // Relayed messages are stored locally as well.
     let list = sandbox
         .control("GET /_sandbox/messages?to=ada@out.example", "")
@@ -236,6 +238,7 @@ async fn a_message_that_the_relay_is_slow_with_delays_no_other() {
     }
 
     assert_eq!(status(&sandbox, &slow).await, "sending");
+
     let connections = mail
         .accepted()
         .into_iter()
@@ -261,6 +264,7 @@ async fn deferred_recipients_are_retried_and_rejected_ones_bounce() {
         sandbox.call("POST /api/v1/webhooks", &body).await.status,
         201
     );
+
     let id = send(
         &sandbox,
         r#""later@out.example","no@out.example","yes@out.example""#,
@@ -275,6 +279,7 @@ async fn deferred_recipients_are_retried_and_rejected_ones_bounce() {
     ] {
         assert!(found.body.contains(part), "{part} in {}", found.body);
     }
+
     assert_eq!(
         mail.accepted()[0].to,
         ["yes@out.example", "hidden@out.example"]
@@ -282,8 +287,10 @@ async fn deferred_recipients_are_retried_and_rejected_ones_bounce() {
 
     sandbox.advance("29s").await;
     assert_eq!(mail.accepted().len(), 1);
+
     sandbox.advance("1s").await;
     assert_eq!(mail.accepted().len(), 1);
+
     sandbox.advance("2m").await;
     let accepted = mail.accepted();
     assert_eq!(accepted.len(), 2);
@@ -298,6 +305,7 @@ async fn deferred_recipients_are_retried_and_rejected_ones_bounce() {
             .filter(|d| d.body.starts_with(&event) && d.body.contains(&address))
             .count()
     };
+
     for (event, address, count) in [
         ("email.delivered", "later@out.example", 1),
         ("email.sent", "later@out.example", 1),
@@ -317,6 +325,7 @@ async fn a_recipient_deferred_too_often_bounces() {
     let sandbox = sandbox(&mail).await;
     let id = send(&sandbox, r#""full@out.example""#).await;
     assert_eq!(status(&sandbox, &id).await, "sending");
+
     sandbox.advance("1d").await;
     let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
     let soft = r#""status":"bounced","detail":{"reason":"452 4.2.2 mailbox full","type":"soft"}"#;
@@ -337,10 +346,12 @@ async fn a_tracked_email_is_one_message_per_recipient() {
         sandbox.call("POST /api/v1/webhooks", hook).await.status,
         201
     );
+
     let body = r#"{"from":"a@sandbox.test","to":["b@out.example","c@out.example"],"subject":"s","html":"<p>x</p>"}"#;
     let id = sandbox.call("POST /api/v1/emails", body).await.id();
     sandbox.settle().await;
     assert_eq!(status(&sandbox, &id).await, "delivered");
+
     let accepted = mail.accepted();
     let to: Vec<_> = accepted.iter().map(|message| message.to.concat()).collect();
     assert_eq!(to, ["b@out.example", "c@out.example"]);
@@ -357,12 +368,14 @@ async fn relayed_mail_is_not_received_locally() {
         sandbox.call("POST /api/v1/webhooks", hook).await.status,
         201
     );
+
     let id = send(&sandbox, r#""ada@sandbox.test""#).await;
     assert_eq!(status(&sandbox, &id).await, "delivered");
     assert_eq!(
         mail.accepted()[0].to,
         ["ada@sandbox.test", "hidden@out.example"]
     );
+
     let deliveries = sandbox.control("GET /_sandbox/deliveries", "").await;
     assert_eq!(deliveries.body, r#"{"data":[],"next":null}"#);
 }
@@ -422,10 +435,12 @@ async fn a_message_is_released_to_a_named_address() {
         released.body,
         format!(r#"{{"id":"{id}","to":"me@team.example"}}"#)
     );
+
     let [accepted] = &mail.accepted()[..] else {
         panic!("{:?}", mail.accepted().len())
     };
     assert_eq!(accepted.to, ["me@team.example"]);
+
     let source = sandbox
         .control(&format!("GET /_sandbox/messages/{id}/raw"), "")
         .await
@@ -440,6 +455,7 @@ async fn a_message_is_released_to_a_named_address() {
         refused.body.contains("550 5.1.1 no such user"),
         "{refused:?}"
     );
+
     let without = Sandbox::start().await;
     let sent = r#"{"from":"a@sandbox.test","to":"b@b.test","subject":"x","text":"x"}"#;
     without.call("POST /api/v1/emails", sent).await;
@@ -469,6 +485,7 @@ async fn mail_waits_for_an_unreachable_relay() {
     sandbox.freeze().await;
     let id = send(&sandbox, r#""ada@out.example""#).await;
     assert_eq!(status(&sandbox, &id).await, "sending");
+
     let clock = sandbox.control("GET /_sandbox/clock", "").await;
     assert!(!clock.body.contains(r#""next_due":null"#), "{clock:?}");
 }
@@ -529,6 +546,7 @@ async fn a_kill_after_the_final_dot() {
         })
         .await
     };
+
     let directory = private_dir();
     let sandbox = start(directory.path()).await;
     sandbox.freeze().await;
@@ -538,6 +556,7 @@ async fn a_kill_after_the_final_dot() {
         sandbox.call("POST /api/v1/webhooks", hook).await.status,
         201
     );
+
     *mail.hangs_at.lock().expect("no panic") = Some((".", 1));
     let body = r#"{"from":"a@sandbox.test","to":["b@x.example","c@x.example"],"subject":"s","html":"<p>x</p>"}"#;
     let sent = sandbox.call("POST /api/v1/emails", body).await.id();
@@ -547,6 +566,7 @@ async fn a_kill_after_the_final_dot() {
     for file in ["svc.db", "svc.db-wal"] {
         std::fs::copy(directory.path().join(file), copy.path().join(file)).expect("copied");
     }
+
     let sandbox = start(copy.path()).await;
     within("the message", sandbox.settle()).await;
     let found = sandbox
@@ -559,6 +579,7 @@ async fn a_kill_after_the_final_dot() {
     ] {
         assert!(found.body.contains(part), "{part} in {found:?}");
     }
+
     sandbox.advance("1d").await;
     assert_eq!(mail.accepted().len(), 1);
 }

@@ -25,6 +25,7 @@ async fn shows_every_attempt() {
     let body = r#"{"event":"extraction.failed","data":{"error":"no"}}"#;
     let fired = sandbox.control("POST /_sandbox/extractions", body).await;
     assert_eq!(fired.status, 202, "{fired:?}");
+
     let id = fired.id();
     sandbox.settle().await;
     let list = sandbox
@@ -32,14 +33,17 @@ async fn shows_every_attempt() {
         .await;
     let next = list.between(r#""nextDueAt":""#);
     assert_ne!(next, now);
+
     sandbox.advance("2s").await;
 
     let details = sandbox
         .control(&format!("GET /_sandbox/deliveries/{id}"), "")
         .await;
     assert_eq!(details.status, 200, "{details:?}");
+
     let sent = receiver.received();
     assert_eq!(sent.len(), 2);
+
     let start = format!(
         r#"{{"id":"{id}","webhook":"{webhook}","service":"extraction","event":"extraction.failed","emailId":null,"recipient":null,"subject":null,"state":"delivered","attemptCount":2,"nextDueAt":null,"createdAt":"{now}","updatedAt":"{next}","body":{},"attempts":[{{"delivery":"{id}","number":1,"startedAt":"{now}","#,
         serde_json::Value::from(sent[0].body.as_str())
@@ -49,6 +53,7 @@ async fn shows_every_attempt() {
         "{start}\n{}",
         details.body
     );
+
     let signature = hmac(&secret, &sent[0].body);
     let url = receiver.url();
     let headers = format!(
@@ -91,6 +96,7 @@ async fn filters_and_pages_lists() {
             202
         );
     }
+
     sandbox.settle().await;
     for (query, count) in [
         (String::new(), 3),
@@ -117,6 +123,7 @@ async fn filters_and_pages_lists() {
             "{query}: {list:?}"
         );
     }
+
     let first = sandbox
         .control("GET /_sandbox/deliveries?limit=2", "")
         .await;
@@ -133,6 +140,7 @@ async fn filters_and_pages_lists() {
         "{second:?}"
     );
     assert!(second.body.ends_with(r#""next":null}"#), "{second:?}");
+
     for query in [
         "state=lost",
         "limit=0",
@@ -146,6 +154,7 @@ async fn filters_and_pages_lists() {
             .await;
         assert_eq!(rejected.status, 422, "{query}");
     }
+
     assert_eq!(
         sandbox
             .control("GET /_sandbox/deliveries/nothing", "")
@@ -170,12 +179,14 @@ async fn a_replay_is_another_attempt_with_the_same_body() {
     let replayed = sandbox.control(&path, "").await;
     assert_eq!(replayed.status, 202, "{replayed:?}");
     assert_eq!(replayed.id(), id);
+
     // The replay fails with 500, and no retry follows.
     sandbox.advance("10m").await;
     let received = receiver.received();
     assert_eq!(received.len(), 2);
     assert_eq!(received[0].body, received[1].body);
     assert_eq!(received[0].head, received[1].head);
+
     let details = sandbox
         .control(&format!("GET /_sandbox/deliveries/{id}"), "")
         .await;
@@ -186,6 +197,7 @@ async fn a_replay_is_another_attempt_with_the_same_body() {
         assert_eq!(sandbox.control(&path, "").await.status, 202);
         sandbox.settle().await;
     }
+
     let refused = sandbox.control(&path, "").await;
     assert_eq!(refused.status, 409);
     assert!(refused.body.contains("has had 100 attempts"), "{refused:?}");
@@ -195,6 +207,7 @@ async fn a_replay_is_another_attempt_with_the_same_body() {
         sandbox.with_key(EXTRACTION_KEY, &deleted, "").await.status,
         204
     );
+
     let rejected = sandbox.control(&path, "").await;
     assert_eq!(
         (rejected.status, rejected.between(r#""code":""#)),
@@ -266,12 +279,14 @@ async fn deliveries_are_invisible_to_other_organizations() {
         .control("POST /_sandbox/organizations", r#"{"name":"other"}"#)
         .await;
     assert_eq!(created.status, 201);
+
     for line in [
         format!("GET /_sandbox/deliveries/{id}?organization=other"),
         format!("POST /_sandbox/deliveries/{id}/replay?organization=other"),
     ] {
         assert_eq!(sandbox.control(&line, "").await.status, 404, "{line}");
     }
+
     let list = sandbox
         .control("GET /_sandbox/deliveries?organization=other", "")
         .await;

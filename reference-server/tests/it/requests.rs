@@ -89,10 +89,12 @@ async fn rejects_an_array_in_place_of_an_object() {
         .call("POST /api/v1/audiences", r#"{"name":"\ud800"}"#)
         .await;
     assert_eq!(half.status, 400, "half a surrogate pair");
+
     let rejected = sandbox
         .call("POST /api/v1/audiences", r#"["Readers"]"#)
         .await;
     assert_eq!(rejected.status, 422);
+
     let nested = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","attachments":[["a.txt","aGk="]]}"#;
     let rejected = sandbox.call("POST /api/v1/emails", nested).await;
     assert_eq!(
@@ -122,6 +124,7 @@ async fn unknown_paths_and_methods_get_the_same_error_format() {
                 .is_some_and(|id| id.starts_with("req_"))
         );
     }
+
     let response = sandbox.call("PUT /api/v1/audiences", "{}").await;
     assert_eq!(response.status, 405);
     assert_eq!(response.between(r#""code":""#), "method_not_allowed");
@@ -233,6 +236,7 @@ async fn every_response_has_a_unique_request_id() {
         let response = sandbox.call(line, "").await;
         ids.push(response.header("x-request-id").expect("an id").to_owned());
     }
+
     ids.sort();
     ids.dedup();
     assert_eq!(ids.len(), 4);
@@ -256,7 +260,8 @@ async fn a_stalled_body_gets_408() {
 
 #[tokio::test]
 async fn servers_in_one_process_are_independent() {
-    let (one, two) = (Sandbox::start().await, Sandbox::start().await);
+    let one = Sandbox::start().await;
+    let two = Sandbox::start().await;
     assert_ne!(one.addr(), two.addr());
     one.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await;
     assert_eq!(two.call("GET /api/v1/audiences", "").await.body, "[]");

@@ -8,6 +8,7 @@ async fn subjects(sandbox: &Sandbox, list: &str, search: &str) -> String {
     let line = format!("GET /_sandbox/{list}?search={search}");
     let found = sandbox.control(&line, "").await;
     assert_eq!(found.status, 200, "{found:?}");
+
     let subjects = found.body.split(r#""subject":""#).skip(1);
     subjects
         .map(|rest| rest.split('"').next().expect("a subject"))
@@ -23,6 +24,7 @@ async fn sandbox() -> Sandbox {
         sandbox.call("POST /api/v1/webhooks", hook).await.status,
         201
     );
+
     sandbox.freeze().await;
     for email in [
         r#""to":"Ada L\u00f6velace <ada@example.test>","subject":"Welcome","text":"Your code is 482913.","tags":{"kind":"signup"}"#,
@@ -31,6 +33,7 @@ async fn sandbox() -> Sandbox {
         let body = format!(r#"{{"from":"Shop <hello@sandbox.test>",{email}}}"#);
         assert_eq!(sandbox.call("POST /api/v1/emails", &body).await.status, 202);
     }
+
     let large = "x".repeat(2_000);
     let received = format!(
         r#"{{"from":"Eve <eve@example.test>","to":"help@sandbox.test","subject":"Question","text":"Gr\u00fc\u00dfe? {large}"}}"#
@@ -42,6 +45,7 @@ async fn sandbox() -> Sandbox {
             .status,
         202
     );
+
     sandbox.settle().await;
     sandbox
 }
@@ -76,6 +80,7 @@ async fn messages_and_emails_are_found_by_any_part_of_them() {
             "{search}"
         );
     }
+
     let deleted = sandbox
         .control("DELETE /_sandbox/messages?search=482913", "")
         .await;
@@ -104,6 +109,7 @@ async fn deliveries_are_found_by_recipient_subject_and_event() {
         };
         assert_eq!(sorted(&list), sorted(found), "{search}");
     }
+
     let one = sandbox
         .control("GET /_sandbox/deliveries?search=received", "")
         .await;
@@ -112,6 +118,7 @@ async fn deliveries_are_found_by_recipient_subject_and_event() {
             .contains(r#""recipient":"help@sandbox.test","subject":"Question""#),
         "{one:?}"
     );
+
     // The data of an event with a long subject is stored apart.
     let long = "long ".repeat(190);
     let email = format!(
@@ -127,6 +134,7 @@ async fn deliveries_are_found_by_recipient_subject_and_event() {
             .contains(r#""recipient":"grace@example.test","subject":"long long"#),
         "{one:?}"
     );
+
     // An event without a recipient.
     let hook = r#"{"url":"http://127.0.0.1:9/","events":["extraction.completed"]}"#;
     sandbox

@@ -62,6 +62,7 @@ async fn a_server_comes_up_with_what_its_file_declares() {
         let builder = builder.seed_file(&file).expect("a valid file");
         Sandbox::of(builder.start().await.expect("started"))
     };
+
     // Twice, because each start applies the file.
     for round in 1..=2 {
         let sandbox = start().await;
@@ -163,6 +164,7 @@ async fn what_a_server_has_is_a_seed_file() {
         );
         exported.body
     };
+
     let first = start(&file).await;
     let exported = export(&first).await;
     for known in [
@@ -176,9 +178,11 @@ async fn what_a_server_has_is_a_seed_file() {
     ] {
         assert!(exported.contains(known), "{known}: {exported}");
     }
+
     // Another server has the same from it.
     let second = start(&exported).await;
     assert_eq!(export(&second).await, exported);
+
     // Of a key that the server made, there is only a hash.
     second.organization().await;
     let with_another = export(&second).await;
@@ -200,6 +204,7 @@ async fn what_others_have_twice_stops_no_start_and_no_export() {
         assert_eq!(created.status, 201, "{created:?}");
         ids.push(created.id());
     }
+
     sandbox.server.stop().await;
 
     let file = FILE.replace("URL", "http://127.0.0.1:9/");
@@ -215,18 +220,22 @@ async fn what_others_have_twice_stops_no_start_and_no_export() {
     );
     let again = sandbox.control("POST /_sandbox/organizations", shop).await;
     assert_eq!(again.status, 409, "{again:?}");
+
     let reset = async |id: &str| {
         let body = format!(r#"{{"organization":"{id}"}}"#);
         let reset = sandbox.control("POST /_sandbox/reset", &body).await;
         assert!(reset.status < 300, "{reset:?}");
     };
+
     // The file is about the oldest. A reset of another one does not touch it.
     reset(&ids[0]).await;
     let template = format!("GET /_sandbox/templates/welcome?organization={}", ids[0]);
     let delete = template.replace("GET", "DELETE");
     assert_eq!(sandbox.control(&delete, "").await.status, 204);
+
     reset(&ids[1]).await;
     assert_eq!(sandbox.control(&template, "").await.status, 404);
+
     let domains = |id: &str| format!("GET /_sandbox/domains?organization={id}");
     let has_domain = |body: &str| body.contains("shop.test");
     assert!(has_domain(
@@ -241,11 +250,13 @@ async fn what_others_have_twice_stops_no_start_and_no_export() {
         sandbox.call("POST /api/v1/webhooks", hook).await.status,
         201
     );
+
     let exported = sandbox.control("GET /_sandbox/seed", "").await.body;
     assert!(
         exported.contains("# Without 2 organizations and webhooks"),
         "{exported}"
     );
+
     let other = Server::builder()
         .in_memory()
         .seed_file(&exported)
@@ -272,6 +283,7 @@ async fn a_limited_key_of_the_sandbox_stays_the_same() {
         keys.push(sandbox.control("GET /_sandbox/keys", "").await.body);
         sandbox.server.stop().await;
     }
+
     assert!(keys[0].contains(r#"["emails:send"]"#), "{keys:?}");
     assert_eq!(keys[0], keys[1]);
 }
@@ -285,6 +297,7 @@ async fn a_seeded_key_of_another_organization_is_no_mistake_of_the_file() {
         let builder = Server::builder().data_dir(directory.path());
         builder.seed_file(&file).expect("a valid file")
     };
+
     builder().start().await.expect("started").stop().await;
     let error = builder()
         .email_key("mk_test_shop")
@@ -292,6 +305,7 @@ async fn a_seeded_key_of_another_organization_is_no_mistake_of_the_file() {
         .await
         .expect_err("refused");
     assert!(matches!(error, StartError::Database(_)), "{error:?}");
+
     let message = "a key of Sandbox belongs to the organization \"Shop\" of this server";
     assert!(error.to_string().contains(message), "{error}");
 }
@@ -433,8 +447,10 @@ async fn a_mistake_names_line_and_field_and_nothing_is_applied() {
             "{mistake}\n{expected}"
         );
     }
+
     let sandbox = Sandbox::with(|builder| builder.data_dir(directory.path())).await;
     assert_eq!(sandbox.call("GET /api/v1/webhooks", "").await.body, "[]");
+
     let organizations = sandbox
         .control("GET /_sandbox/organizations", "")
         .await
@@ -466,6 +482,7 @@ async fn a_new_organization_has_a_domain_and_webhooks() {
         "{created:?}"
     );
     assert!(created.body.contains(r#""secret":"known""#), "{created:?}");
+
     let key = created.between(r#""email_key":""#);
     let email = r#"{"from":"a@shop.test","to":"b@x.test","subject":"s"}"#;
     assert_eq!(
@@ -475,12 +492,14 @@ async fn a_new_organization_has_a_domain_and_webhooks() {
             .status,
         202
     );
+
     let key = created.between(r#""extraction_key":""#);
     let webhooks = sandbox.with_key(&key, "GET /v1/webhooks", "").await;
     assert!(
         webhooks.body.contains("http://127.0.0.1:9/x"),
         "{webhooks:?}"
     );
+
     // By default, the domain is its own.
     let tenant = sandbox.server.tenant("Lovelace").await.expect("a tenant");
     let domain = &tenant.organization.domain;

@@ -70,6 +70,7 @@ async fn mail_for_a_verified_domain_is_received() {
     // Send a message, and deliver its signed source from the address that SPF allows.
     let body = r#"{"from":"a@sandbox.test","to":"help@sandbox.test","subject":"Hi","text":"Hello\n.\n..x\n"}"#;
     assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+
     let sent = sandbox
         .control("GET /_sandbox/messages/wait", "")
         .await
@@ -83,6 +84,7 @@ async fn mail_for_a_verified_domain_is_received() {
         sandbox.call("POST /api/v1/webhooks", &body).await.status,
         201
     );
+
     let source = sandbox
         .control(&format!("GET /_sandbox/messages/{sent}/raw"), "")
         .await
@@ -104,11 +106,13 @@ async fn mail_for_a_verified_domain_is_received() {
         "250 2.1.5 recipient OK"
     );
     assert!(client.command("DATA").await.starts_with("354 "));
+
     client.write(&source.replace("\r\n.", "\r\n..")).await;
     let reply = client.command(".").await;
     assert!(reply.starts_with("250 2.0.0 queued as req_"), "{reply}");
     assert_eq!(client.command("QUIT").await, "221 2.0.0 closing connection");
     assert_eq!(client.reply().await, "");
+
     sandbox.settle().await;
 
     let [received] = &receiver.received()[..] else {
@@ -120,6 +124,7 @@ async fn mail_for_a_verified_domain_is_received() {
     ] {
         assert!(received.body.contains(part), "{part} in {}", received.body);
     }
+
     let list = sandbox.control("GET /_sandbox/messages?limit=1", "").await;
     let raw = sandbox
         .control(&format!("GET /_sandbox/messages/{}/raw", list.id()), "")
@@ -144,6 +149,7 @@ async fn mail_to_any_address_is_caught() {
         sandbox.call("POST /api/v1/webhooks", &body).await.status,
         201
     );
+
     let mut client = Client::connect(address).await;
     client.command("EHLO client.test").await;
     client.command("MAIL FROM:<webmaster@localhost>").await;
@@ -151,9 +157,11 @@ async fn mail_to_any_address_is_caught() {
         let reply = client.command(&format!("RCPT TO:<{recipient}>")).await;
         assert_eq!(reply, "250 2.1.5 recipient OK", "{recipient}");
     }
+
     client.command("DATA").await;
     let text = "From: webmaster@localhost\r\nSubject: caught\r\n\r\nYour code: 481516\r\n.";
     assert!(client.command(text).await.starts_with("250 2.0.0 queued"));
+
     for recipient in ["ada@example.com", "x@sub.sandbox.test", "root@localhost"] {
         let found = format!("GET /_sandbox/messages/wait?to={recipient}&subject=caught");
         let found = sandbox.control(&found, "").await;
@@ -165,6 +173,7 @@ async fn mail_to_any_address_is_caught() {
         // Nothing was looked up for it.
         assert!(found.body.contains(r#""authentication":null"#), "{found:?}");
     }
+
     sandbox.settle().await;
     assert_eq!(receiver.received().len(), 0, "no event");
 }
@@ -183,6 +192,7 @@ async fn a_login_selects_the_organization() {
             base64(&format!("\0{user}\0{password}"))
         )]
     };
+
     let login =
         |user: &str, password: &str| vec!["AUTH LOGIN".to_owned(), base64(user), base64(password)];
     for (number, (lines, organization)) in [
@@ -241,6 +251,7 @@ async fn a_login_that_is_not_one_is_refused() {
         client.command("AUTH PLAIN AHgAeQ==").await,
         "503 5.5.1 AUTH follows EHLO, once and before MAIL"
     );
+
     client.command("EHLO client.test").await;
     for (lines, reply) in [
         (
@@ -268,6 +279,7 @@ async fn a_login_that_is_not_one_is_refused() {
         }
         assert_eq!(last, reply, "{lines:?}");
     }
+
     drop(sandbox);
 }
 
@@ -338,12 +350,14 @@ async fn the_session_continues_after_a_refusal() {
             .await
             .starts_with("250 ")
     );
+
     let message = sandbox
         .control("GET /_sandbox/messages/wait?subject=forged", "")
         .await;
     // For an empty sender, SPF uses the HELO domain, which has no policy.
     let results = "inbound.sandbox.localhost; spf=none smtp.helo=client.test; dkim=none";
     assert!(message.body.contains(results), "{}", message.body);
+
     let results =
         r#""authentication":{"spf":"none","dkim":{"result":"none","domain":null,"aligned":false}}"#;
     assert!(message.body.contains(results), "{}", message.body);
@@ -401,6 +415,7 @@ async fn the_postmaster_needs_no_domain() {
         client.command("RCPT TO:<Postmaster>").await,
         "250 2.1.5 recipient OK"
     );
+
     client.command("DATA").await;
     assert!(
         client
@@ -408,6 +423,7 @@ async fn the_postmaster_needs_no_domain() {
             .await
             .starts_with("250 2.0.0 queued")
     );
+
     let wait = "GET /_sandbox/messages/wait?to=postmaster@sandbox.test";
     assert_eq!(
         sandbox.control(wait, "").await.between(r#""subject":""#),
@@ -434,6 +450,7 @@ async fn supports_pipelining_and_rejects_commands_out_of_order() {
     ] {
         assert_eq!(client.command(line).await, reply, "{line}");
     }
+
     client
         .write("MAIL FROM:<a@b.test>\r\nRCPT TO:<c@sandbox.test>\r\nDATA\r\nSubject: all\r\n\r\nx\r\n.\r\nRSET\r\n")
         .await;
@@ -441,7 +458,9 @@ async fn supports_pipelining_and_rejects_commands_out_of_order() {
     for _ in 0..5 {
         codes.push(client.reply().await[..3].to_owned());
     }
+
     assert_eq!(codes, ["250", "250", "354", "250", "250"]);
+
     let message = sandbox
         .control("GET /_sandbox/messages/wait?to=c@sandbox.test", "")
         .await;
@@ -459,6 +478,7 @@ async fn goes_on_after_errors_of_a_client_that_speaks_smtp() {
             "500 5.5.1 unknown command"
         );
     }
+
     // The session goes on after a long line.
     client.command("EHLO x").await;
     for command in ["EHLO", "NOOP"] {
@@ -467,6 +487,7 @@ async fn goes_on_after_errors_of_a_client_that_speaks_smtp() {
             .await;
         assert_eq!(long, "500 5.5.6 line too long");
     }
+
     assert_eq!(client.command("EHLO x").await, "250 ENHANCEDSTATUSCODES");
 }
 
@@ -479,6 +500,7 @@ async fn accepts_empty_messages_and_rejects_large_ones() {
     client.command("RCPT TO:<c@sandbox.test>").await;
     client.command("DATA").await;
     assert!(client.command(".").await.starts_with("250 "));
+
     client.command("MAIL FROM:<a@b.test>").await;
     client.command("RCPT TO:<c@sandbox.test>").await;
     client.command("DATA").await;
@@ -486,10 +508,12 @@ async fn accepts_empty_messages_and_rejects_large_ones() {
     for _ in 0..27 {
         client.write(&line.repeat(1000)).await;
     }
+
     assert_eq!(
         client.command(".").await,
         "552 5.3.4 message exceeds the maximum size of 26214400 bytes"
     );
+
     let list = sandbox.control("GET /_sandbox/messages", "").await;
     assert_eq!(list.body.matches(r#""id":"#).count(), 1, "{list:?}");
 }
@@ -517,6 +541,7 @@ async fn a_message_with_a_bare_cr_or_lf_is_refused() {
         );
         assert_eq!(client.command("NOOP").await, "250 2.0.0 OK", "{end:?}");
     }
+
     let list = sandbox.control("GET /_sandbox/messages", "").await;
     assert_eq!(list.body, r#"{"data":[],"next":null}"#);
 }
@@ -534,6 +559,7 @@ async fn trace_fields_are_sanitized_and_recipients_deduplicated() {
             "250 2.1.5 recipient OK"
         );
     }
+
     client.command("DATA").await;
     assert!(
         client
@@ -541,8 +567,10 @@ async fn trace_fields_are_sanitized_and_recipients_deduplicated() {
             .await
             .starts_with("250 2.0.0 queued")
     );
+
     let list = sandbox.control("GET /_sandbox/messages", "").await;
     assert_eq!(list.body.matches(r#""id":"#).count(), 1, "{list:?}");
+
     let raw = sandbox
         .control(&format!("GET /_sandbox/messages/{}/raw", list.id()), "")
         .await;
@@ -601,7 +629,8 @@ async fn starttls_is_not_offered_without_a_certificate() {
 async fn receives_mail_over_starttls() {
     let generated =
         rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("generated");
-    let (chain, key) = (generated.cert.pem(), generated.signing_key.serialize_pem());
+    let chain = generated.cert.pem();
+    let key = generated.signing_key.serialize_pem();
     let any_port = "127.0.0.1:0".parse().expect("an address");
     let sandbox = Sandbox::with(|builder| {
         let builder = builder
@@ -623,6 +652,7 @@ async fn receives_mail_over_starttls() {
         client.command("MAIL FROM:<a@b.test>").await,
         "503 5.5.1 send EHLO first"
     );
+
     client.write("EHLO client.test\r\n").await;
     let mut offered = String::new();
     while !offered.contains("250 ") {
@@ -630,16 +660,19 @@ async fn receives_mail_over_starttls() {
         let count = within("an SMTP reply", read).await.expect("read");
         assert!(count > 0, "the connection was closed: {offered}");
     }
+
     assert!(!offered.contains("STARTTLS"), "{offered}");
     assert_eq!(
         client.command("STARTTLS").await,
         "503 5.5.1 TLS is already active"
     );
+
     client.command("MAIL FROM:<a@b.test>").await;
     client.command("RCPT TO:<c@sandbox.test>").await;
     client.command("DATA").await;
     let reply = client.command("Subject: secret\r\n\r\nx\r\n.").await;
     assert!(reply.starts_with("250 2.0.0 queued"), "{reply}");
+
     let message = sandbox
         .control("GET /_sandbox/messages/wait?to=c@sandbox.test", "")
         .await;
@@ -696,6 +729,7 @@ async fn the_envelope_has_what_programs_send() {
             "{found:?}"
         );
     }
+
     for wrong in ["RCPT TO:<a b@c.test>", "RCPT TO:<@b.test>", "RCPT TO:<>"] {
         client.command("MAIL FROM:<@relay.test:root@a.test>").await;
         let reply = client.command(wrong).await;
@@ -736,6 +770,7 @@ async fn faults_of_smtp_are_for_recipients_senders_and_steps() {
         assert_eq!(added.status, 201, "{added:?}");
         added.id()
     };
+
     let slow = add(r#"{"smtp":"rcpt","to":"*@slow.test","status":452,"times":2}"#).await;
     add(r#"{"smtp":"mail","from":"spam@*","status":550,"body":"5.7.1 no"}"#).await;
     add(r#"{"smtp":"rcpt","to":"*@grey.test","greylist":true}"#).await;
@@ -771,15 +806,18 @@ async fn faults_of_smtp_are_for_recipients_senders_and_steps() {
         let reply = refused.map_or("250", |reply| reply);
         assert!(reply.starts_with(expected), "{from} {to}: {replies:?}");
     }
+
     let hits = sandbox
         .control(&format!("GET /_sandbox/faults/{slow}"), "")
         .await;
     let hit = r#""operation":"smtp rcpt","from":"a@a.test","to":["b@slow.test"]"#;
     assert!(hits.body.contains(hit), "{hits:?}");
+
     let listed = sandbox
         .control("GET /_sandbox/messages?to=full@b.test", "")
         .await;
     assert_eq!(listed.body.matches("full@b.test").count(), 2);
+
     // No request meets them.
     sandbox
         .control("POST /_sandbox/faults", r#"{"smtp":"data","status":550}"#)
@@ -795,6 +833,7 @@ async fn faults_of_smtp_refuse_logins_and_cut_connections() {
         let added = sandbox.control("POST /_sandbox/faults", fault).await;
         assert_eq!(added.status, 201, "{added:?}");
     };
+
     add(r#"{"smtp":"connect","status":421,"body":"4.3.2 busy"}"#).await;
     add(r#"{"smtp":"auth","status":535,"body":"5.7.8 wrong password"}"#).await;
     add(r#"{"smtp":"data","drop":"after"}"#).await;

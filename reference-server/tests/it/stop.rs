@@ -18,6 +18,7 @@ const EMAIL: &str = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#
 #[tokio::test]
 async fn completes_work_in_flight_and_keeps_pending_work() {
     const EMAILS: usize = 200;
+
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_owned();
     let receiver = Receiver::start(&[]).await;
@@ -26,6 +27,7 @@ async fn completes_work_in_flight_and_keeps_pending_work() {
             .data_dir(&path)
             .limits(|limits| limits.stop_timeout = Duration::from_secs(100))
     };
+
     let sandbox = Sandbox::with(patient).await;
     let body = format!(
         r#"{{"url":"{}","events":["email.delivered"]}}"#,
@@ -35,6 +37,7 @@ async fn completes_work_in_flight_and_keeps_pending_work() {
         sandbox.call("POST /api/v1/webhooks", &body).await.status,
         201
     );
+
     let emails = [EMAIL; EMAILS / 2].join(",");
     for _ in 0..2 {
         let batch = format!("[{emails}]");
@@ -46,6 +49,7 @@ async fn completes_work_in_flight_and_keeps_pending_work() {
             200
         );
     }
+
     // A request of which the server has only a part, and an idle connection.
     let addr = sandbox.addr();
     let mut slow = TcpStream::connect(addr).await.expect("connected");
@@ -58,6 +62,7 @@ async fn completes_work_in_flight_and_keeps_pending_work() {
     // The server asks for the body, so the request is in flight.
     let interim = within("the interim response", raw::read_head(&mut slow)).await;
     assert!(interim.starts_with("HTTP/1.1 100"), "{interim}");
+
     slow.write_all(first.as_bytes()).await.expect("written");
     let _idle = TcpStream::connect(addr).await.expect("connected");
 
@@ -72,6 +77,7 @@ async fn completes_work_in_flight_and_keeps_pending_work() {
     slow.write_all(second.as_bytes()).await.expect("written");
     let response = within("the response", raw::read_response(&mut slow)).await;
     assert_eq!(response.status, 202, "{response:?}");
+
     within("the server to stop", stopping)
         .await
         .expect("stopped");
@@ -88,6 +94,7 @@ async fn completes_work_in_flight_and_keeps_pending_work() {
         .call(&format!("GET /api/v1/emails/{}", response.id()), "")
         .await;
     assert_eq!(found.between(r#""status":""#), "delivered");
+
     let received = receiver.received();
     let ids: BTreeSet<&str> = received.iter().map(Received::id).collect();
     assert_eq!(ids.len(), EMAILS + 1);
@@ -103,6 +110,7 @@ async fn a_stop_cuts_attempts_and_does_not_count_them() {
     const EMAILS: usize = 16;
     // Each of nine busy webhooks has a tenth of 64.
     const IN_PROGRESS: usize = WEBHOOKS * 6;
+
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_owned();
     let receiver = Receiver::start(&[NEVER; IN_PROGRESS]).await;
@@ -117,6 +125,7 @@ async fn a_stop_cuts_attempts_and_does_not_count_them() {
             201
         );
     }
+
     let batch = format!("[{}]", [EMAIL; EMAILS].join(","));
     assert_eq!(
         sandbox
@@ -125,6 +134,7 @@ async fn a_stop_cuts_attempts_and_does_not_count_them() {
             .status,
         200
     );
+
     receiver.until(IN_PROGRESS).await;
     assert_stops(sandbox).await;
 
@@ -139,6 +149,7 @@ async fn a_stop_cuts_attempts_and_does_not_count_them() {
         .count();
     assert_eq!(delivered, 100, "{deliveries:?}");
     assert_eq!(receiver.received().len(), IN_PROGRESS + WEBHOOKS * EMAILS);
+
     sandbox.server.stop().await;
 }
 
@@ -213,6 +224,7 @@ async fn a_stop_waits_for_nothing_that_hangs() {
         201
     );
     assert_eq!(sandbox.call("POST /api/v1/emails", EMAIL).await.status, 202);
+
     let mut asked = String::new();
     while !asked.contains("slow3") {
         let mut query = [0; 512];
@@ -221,6 +233,7 @@ async fn a_stop_waits_for_nothing_that_hangs() {
             .expect("a query");
         asked.push_str(&String::from_utf8_lossy(&query[..length]));
     }
+
     assert_stops(sandbox).await;
 }
 

@@ -22,7 +22,8 @@ fn email(to: &str, subject: &str) -> Email {
 #[tokio::test]
 async fn lists_emails_in_every_status() {
     let server = Server::start().await.unwrap();
-    let (client, sandbox) = (server.email_client().unwrap(), server.client().unwrap());
+    let client = server.email_client().unwrap();
+    let sandbox = server.client().unwrap();
     let sent = client.emails();
     let first = email("Ada <ada@example.test>", "Welcome, Ada").tag("campaign", "spring");
     let first = sent.send(&first).await.unwrap().id;
@@ -47,12 +48,14 @@ async fn lists_emails_in_every_status() {
             .map(|email| email.subject)
             .collect::<Vec<_>>()
     };
+
     let list = |filter: EmailFilter| sandbox.emails(&filter);
     let all = EmailFilter::default;
     assert_eq!(
         subjects(list(all())).await,
         ["Never", "Later", "Lost", "Welcome, Ada"]
     );
+
     for (status, expected) in [
         (EmailStatus::Delivered, &["Welcome, Ada"][..]),
         (EmailStatus::Bounced, &["Lost"]),
@@ -70,6 +73,7 @@ async fn lists_emails_in_every_status() {
             "{status:?}"
         );
     }
+
     let some = |text: &str| Some(text.to_owned());
     let of = |address| {
         list(EmailFilter {
@@ -77,25 +81,30 @@ async fn lists_emails_in_every_status() {
             ..all()
         })
     };
+
     assert_eq!(
         subjects(of("ADA@example.test")).await,
         ["Lost", "Welcome, Ada"]
     );
     assert_eq!(subjects(of("hello@sandbox.test").limit(1)).await, ["Never"]);
+
     let about = list(EmailFilter {
         subject: some("LATE"),
         ..all()
     });
     assert_eq!(subjects(about).await, ["Later"]);
+
     let tagged = |tag| {
         list(EmailFilter {
             tag: some(tag),
             ..all()
         })
     };
+
     assert_eq!(subjects(tagged("campaign")).await, ["Welcome, Ada"]);
     assert_eq!(subjects(tagged("campaign=spring")).await, ["Welcome, Ada"]);
     assert!(subjects(tagged("campaign=fall")).await.is_empty());
+
     let between = |after, before| {
         list(EmailFilter {
             after,
@@ -103,6 +112,7 @@ async fn lists_emails_in_every_status() {
             ..all()
         })
     };
+
     assert_eq!(
         subjects(between(some(&first), some(&cancelled.id))).await,
         ["Later", "Lost"]
@@ -125,6 +135,7 @@ async fn lists_emails_in_every_status() {
             .await
             .is_empty()
     );
+
     let error = sandbox.of(&other.id).email_story(&first).await.unwrap_err();
     assert_eq!(error.code(), Some("not_found"));
     assert!(
@@ -136,7 +147,8 @@ async fn lists_emails_in_every_status() {
 #[tokio::test]
 async fn a_story_says_why_a_webhook_got_nothing() {
     let server = Server::start().await.unwrap();
-    let (client, sandbox) = (server.email_client().unwrap(), server.client().unwrap());
+    let client = server.email_client().unwrap();
+    let sandbox = server.client().unwrap();
     let webhook = async |path: &str, events: &[&str]| {
         let new = NewWebhook::new(format!("http://127.0.0.1:9/{path}"), events.iter().copied());
         client.webhooks().create(new).await.unwrap().id
@@ -153,6 +165,7 @@ async fn a_story_says_why_a_webhook_got_nothing() {
         });
         reasons.collect::<Vec<_>>()
     };
+
     sandbox.freeze().await.unwrap();
     let id = client
         .emails()
@@ -195,6 +208,7 @@ async fn a_story_says_why_a_webhook_got_nothing() {
             "/paused is paused, so it was not sent email.delivered",
         ]
     );
+
     // Nothing listens there: the second delivery waits for the first one.
     let deliveries = sandbox.email_story(&id).await.unwrap().deliveries;
     let due: Vec<_> = deliveries
@@ -222,7 +236,8 @@ async fn a_story_says_why_a_webhook_got_nothing() {
 #[tokio::test]
 async fn an_emails_story_has_its_request_changes_messages_and_deliveries() {
     let server = Server::start().await.unwrap();
-    let (client, sandbox) = (server.email_client().unwrap(), server.client().unwrap());
+    let client = server.email_client().unwrap();
+    let sandbox = server.client().unwrap();
     let receiver = Receiver::start(&[500, 200]).await;
     let events = ["email.delivered", "email.opened"];
     let hook = serde_json::json!({"url": receiver.url(), "events": events});
@@ -255,6 +270,7 @@ async fn an_emails_story_has_its_request_changes_messages_and_deliveries() {
         (&*sent.id, EmailStatus::Delivered)
     );
     assert_eq!(story.recipients[0].address, "ada@example.test");
+
     let request = story.request.expect("the request");
     assert_eq!(request.summary.operation, "emails.send");
     assert!(
@@ -264,6 +280,7 @@ async fn an_emails_story_has_its_request_changes_messages_and_deliveries() {
             .text
             .contains(r#""subject":"Hi""#)
     );
+
     let changes: Vec<_> = story
         .timeline
         .iter()
@@ -281,10 +298,12 @@ async fn an_emails_story_has_its_request_changes_messages_and_deliveries() {
         story.timeline[2].recipient.as_deref(),
         Some("ada@example.test")
     );
+
     let open = *story.timeline[3].at - *story.timeline[0].at;
     assert_eq!(open.num_seconds(), 60);
     assert_eq!(story.messages.len(), 1);
     assert_eq!(story.messages[0].subject, "Hi");
+
     let events: Vec<_> = story
         .deliveries
         .iter()
@@ -297,6 +316,7 @@ async fn an_emails_story_has_its_request_changes_messages_and_deliveries() {
             .iter()
             .all(|delivery| delivery.state == DeliveryState::Delivered)
     );
+
     let attempts = story.deliveries[0].attempts.as_ref().expect("attempts");
     assert!(!attempts.is_empty() && attempts.len() <= 2, "{attempts:?}");
 }
@@ -305,7 +325,8 @@ async fn an_emails_story_has_its_request_changes_messages_and_deliveries() {
 #[tokio::test]
 async fn each_email_of_a_batch_has_the_request_of_the_batch() {
     let server = Server::start().await.unwrap();
-    let (client, sandbox) = (server.email_client().unwrap(), server.client().unwrap());
+    let client = server.email_client().unwrap();
+    let sandbox = server.client().unwrap();
     let emails: Vec<Email> = (0..100)
         .map(|number| email("ada@example.test", &format!("Number {number}")))
         .collect();
@@ -317,6 +338,7 @@ async fn each_email_of_a_batch_has_the_request_of_the_batch() {
             .unwrap()
             .all_accepted()
     );
+
     let filter = EmailFilter {
         subject: Some("Number 99".to_owned()),
         ..Default::default()
@@ -330,6 +352,7 @@ async fn each_email_of_a_batch_has_the_request_of_the_batch() {
         .expect("the request");
     assert_eq!(request.summary.operation, "emails.send_batch");
     assert!(request.response_body.expect("a body").truncated);
+
     server.stop().await;
 }
 
@@ -343,6 +366,7 @@ async fn an_emails_story_survives_a_restart() {
             .await
             .unwrap()
     };
+
     let server = start().await;
     let sent = server.email_client().unwrap();
     let sent = sent
@@ -364,6 +388,7 @@ async fn an_emails_story_survives_a_restart() {
         Some("email.bounced")
     );
     assert!(story.request.is_none(), "the request log is in memory");
+
     server.stop().await;
 }
 
@@ -385,6 +410,7 @@ async fn requests_are_logged_with_their_bodies_and_without_secrets() {
         .raw("POST /api/v1/emails?trace=1", &headers, &large)
         .await;
     assert_eq!(sent.status, 202, "{sent:?}");
+
     sandbox
         .with_key("mk_wrong_key_123", "GET /api/v1/domains", "")
         .await;
@@ -394,6 +420,7 @@ async fn requests_are_logged_with_their_bodies_and_without_secrets() {
     for secret in [secret.as_str(), KEY, "mk_wrong_key_123", "pw123"] {
         assert!(!raw.body.contains(secret), "{secret} in {}", raw.body);
     }
+
     let all = control
         .requests(&RequestFilter::default())
         .await
@@ -412,6 +439,7 @@ async fn requests_are_logged_with_their_bodies_and_without_secrets() {
             ("webhooks.create", Some(201)),
         ]
     );
+
     let [invalid, unknown_key, send, webhook] = &all[..] else {
         panic!("{all:?}")
     };
@@ -420,6 +448,7 @@ async fn requests_are_logged_with_their_bodies_and_without_secrets() {
     assert_eq!(send.summary.path, "/api/v1/emails?trace=1");
     assert_eq!(send.summary.idempotency_key.as_deref(), Some("once"));
     assert_eq!(send.summary.user_agent.as_deref(), Some("test/1"));
+
     let body = send.request_body.as_ref().expect("a body");
     assert_eq!(
         (body.size, body.text.len(), body.truncated),
@@ -427,6 +456,7 @@ async fn requests_are_logged_with_their_bodies_and_without_secrets() {
     );
     assert_eq!(send.response_body.as_ref().expect("a body").text, sent.body);
     assert_eq!(invalid.request_body.as_ref().expect("a body").text, "{");
+
     let body = &webhook.request_body.as_ref().expect("a body").text;
     assert_eq!(
         body,
@@ -440,6 +470,7 @@ async fn requests_are_logged_with_their_bodies_and_without_secrets() {
             .map(|one| one.summary.id)
             .collect::<Vec<_>>()
     };
+
     let list = |filter: RequestFilter| control.requests(&filter);
     let all = RequestFilter::default;
     let operation = Some(Operation::EmailsSend.to_string());
@@ -447,21 +478,27 @@ async fn requests_are_logged_with_their_bodies_and_without_secrets() {
         ids(list(RequestFilter { operation, ..all() })).await.len(),
         2
     );
+
     let of = |status: &str| {
         list(RequestFilter {
             status: Some(status.to_owned()),
             ..all()
         })
     };
+
     assert_eq!(ids(of("4xx")).await.len(), 2);
     assert_eq!(ids(of("202")).await, [send.summary.id.as_str()]);
+
     let after = Some(send.summary.id.clone());
     assert_eq!(ids(list(RequestFilter { after, ..all() })).await.len(), 2);
+
     let key = send.summary.key.clone();
     assert_eq!(ids(list(RequestFilter { key, ..all() })).await.len(), 3);
+
     let page = list(all()).limit(3).await.unwrap();
     let rest = ids(list(all()).cursor(page.next.unwrap())).await;
     assert_eq!(rest, [webhook.summary.id.as_str()]);
+
     let one = control.request(&send.summary.id).await.unwrap();
     assert_eq!(one.summary.id, send.summary.id);
     assert_eq!(
@@ -482,6 +519,7 @@ async fn requests_are_logged_with_their_bodies_and_without_secrets() {
     // Another organization sees none of it, not even the request without a valid key.
     let other = server.tenant("Other").await.unwrap().organization;
     assert!(ids(control.of(&other.id).requests(&all())).await.is_empty());
+
     control.reset_organization("Sandbox").await.unwrap();
     assert!(
         ids(list(all())).await.is_empty(),
@@ -508,6 +546,7 @@ async fn a_request_without_a_response_is_logged_with_its_fault() {
             .await
             .is_none()
     );
+
     let logged = async {
         loop {
             if let Some(logged) = control
@@ -555,10 +594,8 @@ async fn a_program_gets_each_request_of_its_server() {
 #[tokio::test]
 async fn requests_belong_to_the_organization_of_their_key() {
     let server = Server::start().await.unwrap();
-    let (one, two) = (
-        server.tenant("One").await.unwrap(),
-        server.tenant("Two").await.unwrap(),
-    );
+    let one = server.tenant("One").await.unwrap();
+    let two = server.tenant("Two").await.unwrap();
     one.email.domains().list().await.unwrap();
     let key = one
         .sandbox
@@ -616,6 +653,7 @@ async fn attachments_are_never_run_by_a_browser() {
         Some("same-origin")
     );
     assert_eq!(control.attachment(&message.id, 2).await.unwrap(), "hello");
+
     for none in ["0", "3", "x"] {
         assert_eq!(
             sandbox.control(&format!("{path}/{none}"), "").await.status,

@@ -11,6 +11,7 @@ async fn renders_templates_strictly() {
         .control("PUT /_sandbox/templates/welcome", body)
         .await;
     assert_eq!(put.status, 200, "{put:?}");
+
     let got = sandbox.control("GET /_sandbox/templates/welcome", "").await;
     assert_eq!(got.body, put.body);
     assert!(
@@ -24,6 +25,7 @@ async fn renders_templates_strictly() {
             r#"{{"from":"a@sandbox.test","to":"b@example.test","subject":"Hi","templateId":"welcome","variables":{variables}}}"#
         )
     };
+
     let missing = sandbox
         .call("POST /api/v1/emails", &email(r#"{"user":{}}"#))
         .await;
@@ -37,6 +39,7 @@ async fn renders_templates_strictly() {
         )
         .await;
     assert_eq!(sent.status, 202, "{sent:?}");
+
     sandbox.settle().await;
     let shown = sandbox.control("GET /_sandbox/messages/wait", "").await;
     assert_eq!(shown.between(r#""html":""#), "<p>Hi &lt;Ada&gt;</p>");
@@ -63,6 +66,7 @@ async fn renders_templates_strictly() {
             .status,
         404
     );
+
     let missing = sandbox.call("POST /api/v1/emails", &email("{}")).await;
     assert_eq!(
         (missing.status, missing.between(r#""field":""#)),
@@ -94,6 +98,7 @@ async fn an_unknown_filter_is_named_and_is_that_of_the_template() {
             .status,
         200
     );
+
     let email = r#"{"from":"hello@sandbox.test","to":"ada@example.test","subject":"s","templateId":"welcome"}"#;
     let refused = sandbox.call("POST /api/v1/emails", email).await;
     assert_eq!(
@@ -114,6 +119,7 @@ async fn renders_a_template_as_an_email_with_it_would_be() {
             .status,
         200
     );
+
     let events = sandbox
         .control("GET /_sandbox/events/wait", "")
         .await
@@ -135,7 +141,9 @@ async fn renders_a_template_as_an_email_with_it_would_be() {
             (422, "variables")
         );
     }
+
     assert_eq!(sandbox.control(render, "{}").await.body, sent.body);
+
     let large = format!(r#"{{"variables":{{"user":"{}"}}}}"#, "x".repeat(1 << 20));
     let refused = sandbox.control(render, &large).await;
     assert_eq!(refused.status, 422, "{refused:?}");
@@ -147,10 +155,12 @@ async fn renders_a_template_as_an_email_with_it_would_be() {
         sandbox.control(render, r#"{"name":"Ada"}"#).await.status,
         422
     );
+
     let missing = sandbox
         .control("POST /_sandbox/templates/nothing/render", "{}")
         .await;
     assert_eq!(missing.status, 404);
+
     sandbox.organization().await;
 
     // Nothing was sent, and a client that shows what it renders is not told to render it again.

@@ -17,6 +17,7 @@ async fn delivers_opens_and_clicks() {
         sandbox.call("POST /api/v1/webhooks", &hook).await.status,
         201
     );
+
     let email = sandbox.call("POST /api/v1/emails", BODY).await.id();
     sandbox.settle().await;
     let message = sandbox
@@ -35,6 +36,7 @@ async fn delivers_opens_and_clicks() {
         "{html}"
     );
     assert!(html.contains(&format!(r#"<img src="{pixel}""#)), "{html}");
+
     // The email resource has the original HTML.
     let found = sandbox
         .call(&format!("GET /api/v1/emails/{email}"), "")
@@ -47,6 +49,7 @@ async fn delivers_opens_and_clicks() {
     // A HEAD request is neither an open nor a click.
     let head = sandbox.raw(&format!("HEAD /t/o/{email}/0"), "", "").await;
     assert_eq!(head.status, 200);
+
     let head = sandbox.raw(&format!("HEAD /t/c/{email}/0/0"), "", "").await;
     assert_eq!(
         (head.status, head.header("location").is_some()),
@@ -58,11 +61,13 @@ async fn delivers_opens_and_clicks() {
         (opened.status, opened.header("content-type")),
         (200, Some("image/gif"))
     );
+
     let clicked = sandbox.raw(&format!("GET /t/c/{email}/0/0"), "", "").await;
     assert_eq!(
         (clicked.status, clicked.header("location")),
         (302, Some("https://shop.test/offer?a=1&b=2"))
     );
+
     sandbox.settle().await;
     let mut events: Vec<String> = receiver
         .received()
@@ -83,6 +88,7 @@ async fn delivers_opens_and_clicks() {
         events[1].contains(r#""recipient":"ada@x.test""#),
         "{events:?}"
     );
+
     for line in ["0/1", "0/x", "0/-1", "1/0", "x/0", "%ff/0"] {
         let unknown = sandbox
             .raw(&format!("GET /t/c/{email}/{line}"), "", "")
@@ -94,6 +100,7 @@ async fn delivers_opens_and_clicks() {
             "{line}"
         );
     }
+
     assert_eq!(
         sandbox
             .raw("GET /t/o/%ff/0", "", "")
@@ -127,6 +134,7 @@ async fn does_not_track_without_a_subscribed_webhook() {
             .status,
         404
     );
+
     for id in ["eml_x", email.as_str()] {
         assert_eq!(
             sandbox
@@ -136,6 +144,7 @@ async fn does_not_track_without_a_subscribed_webhook() {
             200
         );
     }
+
     let found = sandbox
         .call(&format!("GET /api/v1/emails/{email}"), "")
         .await;
@@ -154,6 +163,7 @@ async fn each_recipient_has_its_own_links() {
         sandbox.call("POST /api/v1/webhooks", &hook).await.status,
         201
     );
+
     let body = BODY.replace(
         r#""to":"ada@x.test""#,
         r#""to":["ada@x.test","Bob <bob@x.test>"],"bcc":"eve@x.test""#,
@@ -182,6 +192,7 @@ async fn each_recipient_has_its_own_links() {
             "{html}"
         );
     }
+
     // The third recipient opens, the second clicks and opens, the last index is unknown.
     for path in ["t/o/{}/2", "t/c/{}/1/0", "t/o/{}/1", "t/o/{}/9"] {
         sandbox
@@ -189,6 +200,7 @@ async fn each_recipient_has_its_own_links() {
             .await;
         sandbox.settle().await;
     }
+
     let delivered: Vec<(String, String)> = receiver
         .received()
         .iter()

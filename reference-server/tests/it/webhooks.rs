@@ -46,6 +46,7 @@ async fn creates_lists_updates_and_deletes_webhooks() {
             "{body}"
         );
     }
+
     let body = r#"{"url":"https://b.test/","events":["email.failed"],"active":false}"#;
     let updated = sandbox.call(&line, body).await;
     let shown = r#""url":"https://b.test/","events":["email.failed"],"active":false,"createdAt""#;
@@ -109,6 +110,7 @@ async fn rejects_invalid_urls_and_events() {
             assert_eq!((got.0, got.1.as_str()), (422, field), "{line} {body}");
         }
     }
+
     assert_eq!(
         sandbox
             .call(CREATE, r#"{"url":"https://a.test/"}"#)
@@ -123,10 +125,12 @@ async fn rejects_invalid_urls_and_events() {
             .status,
         422
     );
+
     for host in ["127.0.0.1:9", "localhost:9", "[::1]:9"] {
         let body = format!(r#"{{"url":"http://{host}/","events":["email.sent"]}}"#);
         assert_eq!(sandbox.call(CREATE, &body).await.status, 201, "{host}");
     }
+
     for (length, status) in [(2048, 201), (2049, 422)] {
         let url = format!(
             "https://a.test/{}",
@@ -135,6 +139,7 @@ async fn rejects_invalid_urls_and_events() {
         let body = format!(r#"{{"url":"{url}","events":["email.sent"]}}"#);
         assert_eq!(sandbox.call(CREATE, &body).await.status, status, "{length}");
     }
+
     // An address that no attempt would reach is refused at once, and the error says why.
     let public = Sandbox::public().await;
     let (key, extraction_key) = public.organization().await;
@@ -159,6 +164,7 @@ async fn rejects_invalid_urls_and_events() {
             "{refused:?}"
         );
     }
+
     let body = r#"{"url":"http://192.168.0.1/","events":["extraction.failed"]}"#;
     let refused = public
         .with_key(&extraction_key, "POST /v1/webhooks", body)
@@ -192,6 +198,7 @@ async fn the_test_operation_returns_the_status_of_the_endpoint() {
         );
         assert!(tested.body.contains(r#""durationMs":"#), "{tested:?}");
     }
+
     let received = receiver.received();
     assert_eq!(received.len(), 2, "expected one attempt each");
     assert_eq!(received[0].header("mail-event"), "webhook.test");
@@ -201,6 +208,7 @@ async fn the_test_operation_returns_the_status_of_the_endpoint() {
             .starts_with(r#"{"event":"webhook.test","id":""#),
         "{received:?}"
     );
+
     let secret = created.between(r#""signingSecret":""#);
     assert_eq!(
         received[0].header("mail-signature"),

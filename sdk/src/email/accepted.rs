@@ -17,6 +17,7 @@ pub(super) fn read<'a, T: Deserialize<'a>>(
     if !dialect.is_empty() {
         return None;
     }
+
     let text = std::str::from_utf8(body).ok()?;
     // serde takes an array of values for an object with these fields.
     if text.matches('[').count() != arrays {
@@ -42,6 +43,7 @@ impl AcceptedEmail<'_> {
         if self.id.is_empty() || is_zero || status.is_undelivered() {
             return None;
         }
+
         Some(EmailRecord {
             id: self.id.to_owned(),
             status: Some(status),

@@ -60,6 +60,7 @@ pub(super) fn admit(guard: &ActiveGuard, email: &Email, prefix: &str) -> Result<
         let field = format!("{prefix}{}", refused.field);
         refuse(InvalidInput::new(field, refused.problem))
     };
+
     check_fields(email).map_err(place)?;
     let mut email = email.clone();
     if let Some(address) = guard.redirect() {
@@ -75,6 +76,7 @@ pub(super) fn admit(guard: &ActiveGuard, email: &Email, prefix: &str) -> Result<
             }
         }
     }
+
     Ok(email)
 }
 
@@ -83,6 +85,7 @@ fn check_fields(email: &Email) -> Result<(), InvalidInput> {
     if let Some(name) = email.extra.keys().next() {
         return Err(InvalidInput::new(shown(name), UNKNOWN_FIELD));
     }
+
     for (name, value) in &email.headers {
         let field = format!("headers.{}", shown(name));
         if !KNOWN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
@@ -93,6 +96,7 @@ fn check_fields(email: &Email) -> Result<(), InvalidInput> {
             _ => return Err(InvalidInput::new(field, NOT_A_TEXT)),
         }
     }
+
     let scheduled_at = email.scheduled_at.as_ref().map(ScheduledAt::as_str);
     for (field, text) in [
         ("from", Some(email.from.as_str())),
@@ -102,13 +106,16 @@ fn check_fields(email: &Email) -> Result<(), InvalidInput> {
     ] {
         one_line(field, text.unwrap_or_default())?;
     }
+
     for (index, address) in email.reply_to.iter().enumerate() {
         one_line(format!("replyTo[{index}]"), address)?;
     }
+
     for (index, file) in email.attachments.iter().enumerate() {
         check_attachment(file)
             .map_err(|invalid| invalid.within(&format!("attachments[{index}]")))?;
     }
+
     check_values("tags", &email.tags.clone().into(), &breaks_line)?;
     // A text of several lines is usual in a template's body.
     let breaks_text = |c| breaks_line(c) && !matches!(c, '\r' | '\n');

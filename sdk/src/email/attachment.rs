@@ -76,6 +76,7 @@ impl Attachment {
         if !metadata.is_file() {
             return Err(failed(io::ErrorKind::InvalidInput, &"not a regular file"));
         }
+
         let filename = path
             .file_name()
             .unwrap_or_default()

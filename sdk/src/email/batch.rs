@@ -151,6 +151,7 @@ impl BatchResponse {
                 Some(position)
             };
         }
+
         // If an index is repeated or too high, none can be trusted.
         let mut is_free = vec![true; plan.sent.len()];
         let mut is_own = |index| is_free.get_mut(index).is_some_and(std::mem::take);
@@ -162,6 +163,7 @@ impl BatchResponse {
                 .filter(|_| is_plausible)
                 .map(|index| plan.sent[index]);
         }
+
         items.extend(plan.rejected.iter().map(BatchItem::rejected));
         if items.iter().all(|item| item.index.is_some()) {
             items.sort_by_key(|item| item.index);
@@ -259,6 +261,7 @@ impl BatchItems {
         if body.is_null() {
             return Err(response.decode_error(DecodeError("no list of results".to_owned())));
         }
+
         if let Some(values) = take_numbered(&mut body) {
             body = values.into();
         }
@@ -281,6 +284,7 @@ impl BatchItems {
         if values.is_empty() && fails && errors_beside(&beside).is_empty() {
             return Err(response.reported_failure());
         }
+
         number_by_id(&mut values);
         let read = |value| BatchItem::read(value, dialect);
         let mut found = Self {
@@ -291,6 +295,7 @@ impl BatchItems {
         for error in errors_beside(&beside) {
             found.add_error(error);
         }
+
         Ok(found)
     }
 
@@ -352,6 +357,7 @@ fn take_numbered(body: &mut Value) -> Option<Vec<Value>> {
             .insert("index".to_owned(), index.into());
         items.push(item);
     }
+
     Some(items)
 }
 
@@ -393,6 +399,7 @@ fn take_headers(fields: &mut Map<String, Value>) -> HeaderMap {
             headers.insert(name, value);
         }
     }
+
     headers
 }
 
@@ -409,11 +416,13 @@ fn accepted_items(response: &Received, sent: usize) -> Option<Vec<BatchItem>> {
     if results.len() != sent {
         return None;
     }
+
     let mut items = Vec::with_capacity(sent);
     for email in results {
         let outcome = BatchOutcome::Accepted(email.record()?);
         items.push(BatchItem::new(email.index, outcome));
     }
+
     Some(items)
 }
 
@@ -499,6 +508,7 @@ impl BatchPlan {
             let mut recipients = self.recipients.iter();
             recipients.any(|it| it.position == position && it.hash == hash)
         };
+
         let hashes: Vec<Option<u64>> = items.iter().map(BatchItem::recipient).collect();
         let mut named = items.iter().zip(&hashes).enumerate();
         let names_others = named.any(|(position, (item, hash))| {
@@ -514,6 +524,7 @@ impl BatchPlan {
                 item.index = Some(only.position);
             }
         }
+
         true
     }
 
@@ -522,6 +533,7 @@ impl BatchPlan {
         if emails.is_empty() {
             return Err(InvalidInput::new("emails", "at least one email is required").into());
         }
+
         at_most("emails", "emails", MAX_BATCH, emails.len())?;
         let mut plan = Self::default();
         for (index, email) in emails.iter().enumerate() {
@@ -530,9 +542,11 @@ impl BatchPlan {
                 Err(invalid) => plan.rejected.push((index, invalid)),
             }
         }
+
         if !plan.sent.is_empty() {
             return Ok(plan);
         }
+
         let invalid = plan
             .rejected
             .into_iter()

@@ -67,6 +67,7 @@ fn wants_emails(fields: &Fields, dialect: &Dialect) -> Option<bool> {
             };
         }
     }
+
     let answers = fields.iter().filter_map(|(name, value)| {
         let name = plain(name);
         match name.as_str() {
@@ -281,7 +282,8 @@ impl Contacts {
     /// # }
     /// ```
     pub fn stream(&self, audience: impl AsRef<str>) -> ListStream<Contact> {
-        let (contacts, audience) = (self.clone(), audience.as_ref().to_owned());
+        let contacts = self.clone();
+        let audience = audience.as_ref().to_owned();
         ListStream::new(true, move || contacts.list(&audience))
     }
 

@@ -44,6 +44,7 @@ resource! {
 /// Finds the flags, wherever they are: in an object of their own, by kind.
 fn prepare(fields: &mut Fields, dialect: &Dialect) {
     const KINDS: [&str; 4] = ["mx", "spf", "dkim", "dmarc"];
+
     take_pinned(fields, dialect, Point::DomainRecords, "records");
     take_name(fields, "name", &["domainname", "domain"]);
     let holders: Vec<Fields> = fields
@@ -52,7 +53,8 @@ fn prepare(fields: &mut Fields, dialect: &Dialect) {
         .cloned()
         .collect();
     for flag in KINDS.map(|kind| format!("{kind}_verified")) {
-        let (kind, plain_flag) = (flag.trim_end_matches("_verified"), plain(&flag));
+        let kind = flag.trim_end_matches("_verified");
+        let plain_flag = plain(&flag);
         let names = [plain_flag.as_str(), kind];
         let found = holders
             .iter()
@@ -64,6 +66,7 @@ fn prepare(fields: &mut Fields, dialect: &Dialect) {
             fields.insert(flag, found.into());
         }
     }
+
     if !fields.contains_key("verified") {
         let inside = |holder: &Fields| verdict(find(holder, &["verified", "isverified"])?.1);
         let word = || {
@@ -114,15 +117,18 @@ impl Domain {
             let ends = ["records", "recordset", "recordsets", "dns", "dnsentries"];
             ends.iter().any(|end| name.ends_with(end))
         };
+
         let mut found = Vec::new();
         for (name, value) in self.extra.iter() {
             if is_named(name) && !value.is_string() {
                 found.extend(records(None, value));
             }
         }
+
         if !found.is_empty() {
             return found;
         }
+
         // By kind beside the domain, or in a field with any name.
         let others = self.extra.values().map(|value| match value {
             Value::Array(_) => records(None, value),
@@ -272,7 +278,8 @@ impl Domains {
     /// # }
     /// ```
     pub fn wait_until_verified(&self, id: impl AsRef<str>) -> Wait<Domain> {
-        let (domains, id) = (self.clone(), id.as_ref().to_owned());
+        let domains = self.clone();
+        let id = id.as_ref().to_owned();
         let is_same = |a: &Domain, b: &Domain| (a.verified, a.flags()) == (b.verified, b.flags());
         let poll = move || domains.verify(&id);
         Wait::new(Operation::DomainsVerify, poll, Domain::is_verified, is_same)

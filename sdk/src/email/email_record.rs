@@ -64,6 +64,7 @@ fn prepare(fields: &mut Fields, dialect: &Dialect) {
     let Some(status) = find_status(fields, dialect).cloned() else {
         return;
     };
+
     if let Some(field) = dialect.pinned(Point::StatusField) {
         fields.remove(field);
     }
@@ -92,6 +93,7 @@ fn find_status<'a>(fields: &'a Fields, dialect: &Dialect) -> Option<&'a Value> {
         let (_, delivery) = find(fields, &["delivery", "deliveryinfo"])?;
         Some(find(delivery.as_object()?, &["status", "state"])?.1)
     };
+
     let status = pinned
         .or_else(|| fields.get("status"))
         .or_else(last_event)
@@ -102,6 +104,7 @@ fn find_status<'a>(fields: &'a Fields, dialect: &Dialect) -> Option<&'a Value> {
         let (_, word) = find(status.as_object()?, &names)?;
         Some(word).filter(|word| word.is_string())
     };
+
     inside().or(Some(status))
 }
 

@@ -112,7 +112,8 @@ impl Emails {
     /// # }
     /// ```
     pub fn wait(&self, id: impl AsRef<str>) -> Wait<EmailRecord> {
-        let (emails, id) = (self.clone(), id.as_ref().to_owned());
+        let emails = self.clone();
+        let id = id.as_ref().to_owned();
         let is_final =
             |email: &EmailRecord| email.status.as_ref().is_some_and(EmailStatus::is_final);
         Wait::new(

@@ -137,6 +137,7 @@ impl Email {
             has_other_names(&attachment.extra, &WORDS.attachment_fields)
                 .map_err(|invalid| invalid.within(&format!("attachments[{index}]")))?;
         }
+
         let not_an_address =
             |field: Cow<'static, str>| Err(InvalidInput::new(field, NOT_AN_ADDRESS));
         if !can_be_address(&self.from) {
@@ -148,6 +149,7 @@ impl Email {
                 "at least one recipient is required",
             ));
         }
+
         for (field, list) in [
             ("to", &self.to),
             ("cc", &self.cc),
@@ -158,6 +160,7 @@ impl Email {
                 return not_an_address(format!("{field}[{index}]").into());
             }
         }
+
         let subject = self.subject.chars().count();
         at_most("to", "recipients", MAX_TO, self.to.len())?;
         at_most("subject", "characters", MAX_SUBJECT, subject)?;
@@ -181,6 +184,7 @@ impl Email {
         if self.extra.is_empty() {
             return None;
         }
+
         let typed = Self {
             extra: Map::new(),
             attachments: Vec::new(),
@@ -305,11 +309,13 @@ pub(super) fn can_be_address(text: &str) -> bool {
         Some(named) => named.rfind('<').map_or(text, |open| &named[open + 1..]),
         None => text,
     };
-    let (mut has_at, mut has_bad) = (false, false);
+    let mut has_at = false;
+    let mut has_bad = false;
     for byte in address.bytes() {
         has_at |= byte == b'@';
         has_bad |= byte <= b' ' || byte == 0x7f;
     }
+
     has_at && !has_bad
 }
 
@@ -465,7 +471,8 @@ mod tests {
         ] {
             let invalid = bad.check().unwrap_err();
             assert_eq!(invalid.field, field);
-            let (actual, limit) = (limit + 1, format!("exceed the limit of {limit}"));
+            let actual = limit + 1;
+            let limit = format!("exceed the limit of {limit}");
             assert!(
                 invalid.problem.starts_with(&actual.to_string()),
                 "{invalid}"

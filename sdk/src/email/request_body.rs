@@ -30,11 +30,13 @@ pub(super) fn batch<'a>(
         write_json(&mut writer.text, &key)?;
         writer.text.push(b':');
     }
+
     writer.text.push(b'[');
     for (index, email) in emails {
         writer.separate();
         writer.email(index, email)?;
     }
+
     writer.text.push(b']');
     if key.is_some() {
         writer.text.push(b'}');
@@ -61,6 +63,7 @@ impl Writer {
         if let Some(name) = email.given_twice() {
             return Err(InvalidInput::given_twice(name).into());
         }
+
         self.text.push(b'{');
         self.text_field("from", &email.from);
         self.texts("to", &email.to);
@@ -76,6 +79,7 @@ impl Writer {
                 self.texts(name, list);
             }
         }
+
         self.map("headers", &email.headers)?;
         self.map("tags", &email.tags)?;
         let scheduled_at = email.scheduled_at.as_ref();
@@ -95,6 +99,7 @@ impl Writer {
             }
             self.text.push(b']');
         }
+
         self.text.push(b'}');
         Ok(())
     }
@@ -109,6 +114,7 @@ impl Writer {
             let field = format!("attachments[{position}].{name}");
             return Err(InvalidInput::given_twice(&field).into());
         }
+
         let source = match &attachment.source {
             // If it is not Base64, it is the service that rejects it.
             Source::Encoded(_) => return write_json(&mut self.text, attachment),
@@ -192,6 +198,7 @@ impl Writer {
 /// time of a batch; here, a piece that has nothing to escape is copied.
 fn write_text(out: &mut Vec<u8>, text: &str) {
     const PIECE: usize = 64;
+
     out.push(b'"');
     for piece in text.as_bytes().chunks(PIECE) {
         // Without a branch for each byte, so that the compiler takes many at once.
@@ -202,6 +209,7 @@ fn write_text(out: &mut Vec<u8>, text: &str) {
             piece.iter().for_each(|byte| write_byte(out, *byte));
         }
     }
+
     out.push(b'"');
 }
 

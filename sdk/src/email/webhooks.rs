@@ -136,6 +136,7 @@ fn find_status(value: &Value, pinned: Option<&str>) -> Option<Option<StatusCode>
     let Value::Object(fields) = value else {
         return as_status(value).map(Some);
     };
+
     // What is inside is about the delivery, even if an envelope has a status of its own.
     let inside = fields
         .iter()
@@ -146,6 +147,7 @@ fn find_status(value: &Value, pinned: Option<&str>) -> Option<Option<StatusCode>
     if inside.is_some() {
         return inside;
     }
+
     let read = |value: &Value| {
         // Some write zero for an endpoint that did not respond.
         if is_nothing(value) || whole_number(value) == Some(0) {
@@ -153,6 +155,7 @@ fn find_status(value: &Value, pinned: Option<&str>) -> Option<Option<StatusCode>
         }
         as_status(value).map(Some)
     };
+
     let named = |name: &str| fields.iter().find(|(field, _)| plain(field) == name);
     match pinned {
         Some(path) => {
@@ -251,6 +254,7 @@ impl Webhooks {
             url.get(..8)
                 .is_some_and(|start| start.eq_ignore_ascii_case("https://"))
         };
+
         let is_checked =
             self.shared.settings.local_checks && !self.shared.allows_insecure_webhook_urls();
         if is_checked && url.is_some_and(|url| !is_https(url)) {

@@ -46,6 +46,7 @@ pub(super) async fn attempt(
         let error = Error::new(ErrorKind::Redirected, Outcome::Unknown);
         return Err(error.with_response_parts(response.status(), headers, Bytes::new()));
     }
+
     receive(shared, request, response, end).await
 }
 
@@ -74,6 +75,7 @@ fn headers(
             guard.check_headers(&headers)?;
         }
     }
+
     headers.insert(&shared.target.key_header, api_key.clone());
     Ok(headers)
 }
@@ -164,6 +166,7 @@ fn classify_error(error: reqwest::Error, shared: &Shared, in_doubt: &InDoubt) ->
              feature `rustls` of svc-sdk in Cargo.toml, or give it a client with TLS",
         );
     }
+
     let kind = if is_tls(&error) {
         ErrorKind::Tls
     } else if shared.http.uses_proxy() {

@@ -16,7 +16,9 @@ pub(crate) fn block<F: Future>(future: F) -> Result<F::Output, Error> {
              `Handle::current().block_on`",
         ));
     }
+
     static RUNTIME: OnceLock<Option<Runtime>> = OnceLock::new();
+
     let runtime = RUNTIME.get_or_init(|| {
         let mut builder = Builder::new_multi_thread();
         builder

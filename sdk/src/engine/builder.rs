@@ -381,6 +381,7 @@ impl<C> ClientBuilder<C> {
                  leave it out"
             )));
         }
+
         // The extraction service documents how its key is presented.
         let documented = Dialect::default();
         let dialect = match service {
@@ -409,6 +410,7 @@ impl<C> ClientBuilder<C> {
                 .map_err(|problem| Error::config(format!("the header {name} {problem}")))?;
             headers.insert(name, value);
         }
+
         headers
             .entry(ACCEPT)
             .or_insert(HeaderValue::from_static("application/json"));

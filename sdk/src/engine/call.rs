@@ -271,6 +271,7 @@ impl<T> Call<T> {
         if url.origin() != base.origin() {
             return None;
         }
+
         let prefix = base.path().trim_end_matches('/');
         let path = url.path().strip_prefix(prefix).unwrap_or(url.path());
         Some(match url.query() {
@@ -395,6 +396,7 @@ pub(super) fn header(
     if matches!(name, CONTENT_LENGTH | TRANSFER_ENCODING) {
         return Err("delimits the body and cannot be set");
     }
+
     let mut value = HeaderValue::from_str(value)
         .map_err(|_| "has a value with characters that are not allowed")?;
     value.set_sensitive(matches!(name, AUTHORIZATION | PROXY_AUTHORIZATION | COOKIE));

@@ -142,6 +142,7 @@ impl HttpClients {
             *known = Some(id);
             return Ok(client.clone());
         }
+
         let client = self.config.client(&self.base, &self.route)?;
         if clients.len() == MAX_RUNTIMES {
             clients.remove(0);

@@ -51,6 +51,7 @@ mod tests {
             "EMPTY" => Ok(" ".to_owned()),
             _ => Err(VarError::NotPresent),
         };
+
         assert_eq!(required("URL", &read).expect("it is set"), "https://x.test");
         assert_eq!(variable("KEY", &read).expect("it may be missing"), None);
         let error = required("KEY", &read).expect_err("no key");

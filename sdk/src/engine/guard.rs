@@ -95,6 +95,7 @@ impl RecipientGuard {
                 "the environment variable {name} is not a number of recipients"
             ))),
         };
+
         let allowed = text("SVC_ALLOW_RECIPIENTS")?;
         let guard = Self {
             allowed: allowed
@@ -261,6 +262,7 @@ impl ActiveGuard {
                 shown(text)
             )));
         }
+
         Ok(active)
     }
 
@@ -309,6 +311,7 @@ impl ActiveGuard {
         if recipients == 0 {
             return Ok(());
         }
+
         let limit = self.guard.max_per_run.unwrap_or(u64::MAX);
         let add = |used: u64| used.checked_add(recipients).filter(|used| *used <= limit);
         if let Err(used) = self
@@ -321,6 +324,7 @@ impl ActiveGuard {
             );
             return Err(refuse(InvalidInput::new("max_per_run", problem)));
         }
+
         Ok(())
     }
 
@@ -366,6 +370,7 @@ mod tests {
                     .ok_or(VarError::NotPresent)
             })
         };
+
         assert!(read(&[]).unwrap().is_none());
         let all = read(&[
             (

@@ -121,6 +121,7 @@ impl Pauses {
                 });
             }
         }
+
         found.sort_by_key(|pause| pause.operation);
         found
     }

@@ -38,6 +38,7 @@ impl RequestPreview {
                 headers.push((name.as_str().to_owned(), shown(value)));
             }
         }
+
         headers.push((target.key_header.as_str().to_owned(), masked_key(target)));
         if has_body {
             headers.push((
@@ -45,6 +46,7 @@ impl RequestPreview {
                 request.payload.length().to_string(),
             ));
         }
+
         Self {
             method: request.method.as_str().to_owned(),
             url: url.as_str().to_owned(),

@@ -143,6 +143,7 @@ fn split_port(entry: &str) -> Option<(&str, Option<u16>)> {
     if entry.parse::<IpAddr>().is_ok() {
         return Some((entry, None));
     }
+
     let (host, port) = match entry.strip_prefix('[') {
         Some(rest) => rest.split_once(']')?,
         None => entry.split_at(entry.find(':').unwrap_or(entry.len())),
@@ -150,6 +151,7 @@ fn split_port(entry: &str) -> Option<(&str, Option<u16>)> {
     if port.is_empty() {
         return Some((host, None));
     }
+
     let port = port.strip_prefix(':')?.parse().ok()?;
     Some((host, Some(port)))
 }

@@ -283,6 +283,7 @@ impl<T: Resource> FromResponse for T {
             let problem = format!("the body does not contain {}", Self::NOUN);
             return Err(response.decode_error(DecodeError(problem)));
         }
+
         Ok(resource)
     }
 }
@@ -312,6 +313,7 @@ impl FromResponse for Deleted {
         if response.is_html() {
             return Err(response.decode_error(DecodeError(HTML.to_owned())));
         }
+
         let mut extra = Extra::default();
         match parse_value(&response.body) {
             Ok(Value::Object(fields)) => {
@@ -330,6 +332,7 @@ impl FromResponse for Deleted {
             }
             _ => {}
         }
+
         Ok(Self {
             already_gone: response.already_gone,
             extra,

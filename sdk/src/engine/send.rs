@@ -248,6 +248,7 @@ impl Progress<'_> {
         if !has_retries || !self.may_repeat(error) || requested > longest {
             return None;
         }
+
         let pause = self.pause(invited, requested);
         let start = now.checked_add(pause.max(requested))?;
         (start < self.deadline).then_some(pause)
@@ -275,6 +276,7 @@ impl Progress<'_> {
             let longest = back_off.after(self.limited).max(MIN_PAUSE);
             return longest.mul_f64(0.5 + jitter / 2.0);
         }
+
         // The pause of the operation covers it.
         Duration::ZERO
     }
@@ -324,6 +326,7 @@ impl Progress<'_> {
         if self.shared.observers.is_empty() {
             return;
         }
+
         let Self {
             shared,
             request,

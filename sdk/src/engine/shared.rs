@@ -89,6 +89,7 @@ impl Shared {
             let current = self.target.current_api_key();
             current.is_ok_and(|current| current == *key)
         };
+
         learned_of
             .as_ref()
             .is_none_or(is_current)

@@ -63,6 +63,7 @@ impl Target {
         for (name, value) in &self.headers {
             headers.append(name, value.clone());
         }
+
         match &request.payload {
             Payload::Empty => {
                 // Methods that may have a body declare that there is none (RFC 9110 §8.6); some
@@ -87,6 +88,7 @@ impl Target {
         for (name, value) in &options.headers {
             headers.insert(name, value.clone());
         }
+
         headers
     }
 
@@ -148,6 +150,7 @@ pub(super) fn api_key_value(form: &KeyForm, api_key: &Secret) -> Result<HeaderVa
     if api_key.expose().trim().is_empty() {
         return Err(Error::config("the API key is empty"));
     }
+
     let basic = |credentials: String| {
         let credentials = Zeroizing::new(credentials);
         format!(
@@ -155,6 +158,7 @@ pub(super) fn api_key_value(form: &KeyForm, api_key: &Secret) -> Result<HeaderVa
             base64_simd::STANDARD.encode_to_string(credentials.as_bytes())
         )
     };
+
     let text = Zeroizing::new(match form {
         KeyForm::Prefix(prefix) => [prefix, api_key.expose()].concat(),
         KeyForm::Password(user) => basic([user, ":", api_key.expose()].concat()),

@@ -94,6 +94,7 @@ impl TlsChoice {
         for certificate in extra {
             roots.add(certificate).map_err(failed)?;
         }
+
         Ok(config.with_root_certificates(roots).with_no_client_auth())
     }
 

@@ -43,6 +43,7 @@ pub(super) async fn traced(
     if span.is_disabled() && result.is_ok() {
         return result;
     }
+
     let (status, id) = match &result {
         Ok(response) => (Some(response.status), response.request_id.as_deref()),
         Err(error) => (error.status(), error.request_id()),
@@ -66,5 +67,6 @@ pub(super) async fn traced(
             }
         }
     }
+
     result
 }

@@ -100,7 +100,8 @@ impl<T: Clone + Send + 'static> Wait<T> {
     /// # }
     /// ```
     pub fn changes(self) -> impl Stream<Item = Result<T, Error>> + Send + Unpin {
-        let (is_done, is_same) = (self.is_done, self.is_same);
+        let is_done = self.is_done;
+        let is_same = self.is_same;
         let mut last: Option<T> = None;
         self.run().filter_map(move |poll| {
             let change = match poll {
@@ -228,6 +229,7 @@ impl<T: 'static> State<T> {
             self.last = next.is_none_or(|next| next >= self.deadline);
             sleep_until(next.map_or(self.deadline, |next| next.min(self.deadline))).await;
         }
+
         self.pause = Some(match self.pause {
             None => self.wait.initial_interval,
             Some(pause) => pause.mul_f64(1.5).min(self.wait.max_interval),

@@ -21,6 +21,7 @@ pub(super) fn retry_after(headers: &HeaderMap, is_limited: bool) -> Option<Durat
     if !is_limited {
         return None;
     }
+
     let structured = || header("ratelimit").and_then(reset_parameter);
     const RESETS: [&str; 4] = [
         "ratelimit-reset",
@@ -28,6 +29,7 @@ pub(super) fn retry_after(headers: &HeaderMap, is_limited: bool) -> Option<Durat
         "x-rate-limit-reset",
         "x-ratelimit-reset-requests",
     ];
+
     structured().or_else(|| {
         let mut resets = RESETS.iter().filter_map(|name| header(name));
         resets.find_map(|text| reset(text, now))
@@ -84,11 +86,13 @@ fn reset(text: &str, now: SystemTime) -> Option<Duration> {
     /// Larger numbers are times.
     const LONGEST: u64 = 100_000_000;
     const FIRST_MILLISECONDS: u64 = 100_000_000_000;
+
     // Some write fractions.
     let whole = text.split('.').next().unwrap_or_default();
     let Some(number) = seconds(whole) else {
         return parse(text, now);
     };
+
     let at = match number.as_secs() {
         ..LONGEST => return Some(number),
         FIRST_MILLISECONDS.. => Duration::from_millis(number.as_secs()),

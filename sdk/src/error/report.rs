@@ -147,6 +147,7 @@ impl ErrorReport {
                 _ => {}
             }
         }
+
         let details = inner
             .unwrap_or(object)
             .get("details")
@@ -391,6 +392,7 @@ mod tests {
         ] {
             assert!(read(about).about_scope, "{about}");
         }
+
         for other in [
             r#"{"error":{"code":"account_suspended","message":"Your account is suspended."}}"#,
             r#"{"error":{"code":"domain_not_verified","message":"shop.example"}}"#,
@@ -399,6 +401,7 @@ mod tests {
         ] {
             assert!(!read(other).about_scope, "{other}");
         }
+
         assert!(!read(r#"{"code":"domain_not_verified"}"#).about_scope);
     }
 

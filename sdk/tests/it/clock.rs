@@ -42,6 +42,7 @@ pub(crate) async fn settle() {
             yield_now().await;
         }
     };
+
     run().await;
     // On a busy machine, data written to a socket arrives late. Sockets deliver in order,
     // so once this datagram arrives, earlier data has too.

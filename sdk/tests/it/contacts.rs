@@ -48,10 +48,12 @@ async fn create_from_an_email_address() {
         .await
         .unwrap();
     assert_eq!(server.single_request().body, r#"{"email":"ada@x.test"}"#);
+
     // An impossible address is rejected before sending, unless local checks are disabled.
     let error = client.contacts().create("aud_1", "ada").await.unwrap_err();
     assert!(error.is_invalid_input(), "{error}");
     assert_eq!(server.request_count(), 1);
+
     let client = server.email().local_checks(false).build().unwrap();
     client.contacts().create("aud_1", "ada").await.unwrap();
 }

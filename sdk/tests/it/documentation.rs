@@ -20,6 +20,7 @@ fn every_feature_is_documented() {
         .filter(|name| *name != "default" && !name.starts_with('_'))
         .collect();
     assert!(names.len() >= 4, "{names:?}");
+
     for (file, start) in [("README.md", "| `"), ("src/lib.rs", "//! | `")] {
         let text = read(file);
         for name in &names {

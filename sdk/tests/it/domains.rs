@@ -24,6 +24,7 @@ async fn create() {
         (domain.verified, domain.mx_verified, domain.spf_verified),
         (Some(false), Some(false), None)
     );
+
     let records = domain.dns_records();
     assert_eq!(records.len(), 2);
     assert_eq!(records[0].kind.as_deref(), Some("mx"));
@@ -131,12 +132,14 @@ async fn verify() {
     assert_eq!(result.dmarc_verified, Some(false));
     assert!(!result.is_verified());
     assert!(result.extra.get("checks").is_some());
+
     // Without `verified` in the response, the four flags decide.
     let flags = |dmarc: &str| {
         format!(
             r#"{{"mx_verified":true,"spf_verified":true,"dkim_verified":true,"dmarc_verified":{dmarc}}}"#
         )
     };
+
     for (body, verified) in [
         (flags("true"), true),
         (flags("false"), false),

@@ -135,8 +135,10 @@ async fn send_batch() {
     );
     assert!(response.is_complete());
     assert!(!response.all_accepted());
+
     let (index, email) = response.accepted().next().unwrap();
     assert_eq!((index, email.id.as_str()), (Some(0), "eml_1"));
+
     let (index, refusal) = response.refused().next().unwrap();
     assert_eq!(
         (index, refusal.code.as_deref()),
@@ -243,6 +245,7 @@ async fn items_that_hold_responses_are_put_to_their_requests() {
         .map(|(index, email)| (index, email.id.as_str()))
         .collect();
     assert_eq!(accepted, [(Some(0), "a"), (Some(2), "c")]);
+
     let refused: Vec<_> = response.refused().collect();
     assert_eq!(refused.len(), 1);
     assert_eq!(
@@ -278,6 +281,7 @@ async fn what_failed_may_be_in_a_list_of_its_own() {
             "{body}"
         );
     }
+
     let body = r#"{"fail_list":[{"index":0,"msg":"no"},{"index":1,"msg":"no"}]}"#;
     let server = MockServer::json(200, body).await;
     let client = server.email().build().unwrap();
@@ -293,6 +297,7 @@ async fn what_failed_may_be_in_a_list_of_its_own() {
     let response = client.emails().send_batch(&emails).await.unwrap();
     assert_eq!(response.refused().next().unwrap().0, Some(1));
     assert_eq!((response.items.len(), response.is_complete()), (1, false));
+
     let partial = r#"{"error":{"code":"partial","message":"1 of 2 emails queued"}}"#;
     for (status, body) in [(422, body), (400, partial)] {
         let server = MockServer::json(status, body).await;
@@ -397,6 +402,7 @@ async fn an_index_that_is_repeated_or_too_high_makes_a_batch_incomplete() {
             .collect();
         assert_eq!(accepted, [(None, "x"), (None, "y")], "{body}");
     }
+
     // Also in a response that a test made.
     let items = [0, 0].map(|at| BatchItem::new(at, BatchOutcome::Accepted(EmailRecord::default())));
     assert!(!BatchResponse::new(items.into(), 2).is_complete());
@@ -509,8 +515,10 @@ async fn a_bad_email_stops_no_other_of_its_batch() {
         };
         Email::new("a@b.test", to, "s")
     };
+
     let rows: Vec<_> = (0..5_000).map(email).collect();
-    let (mut accepted, mut refused) = (Vec::new(), Vec::new());
+    let mut accepted = Vec::new();
+    let mut refused = Vec::new();
     for (number, chunk) in rows.chunks(100).enumerate() {
         let response = client.emails().send_batch(chunk).await.unwrap();
         assert!(response.is_complete());
@@ -535,6 +543,7 @@ async fn a_bad_email_stops_no_other_of_its_batch() {
             refused.push(row(index));
         }
     }
+
     let (bad, good): (Vec<_>, Vec<_>) = (0..5_000).partition(|row| is_bad(*row));
     assert_eq!((refused, accepted.len()), (bad, good.len()));
     assert_eq!(accepted, good);
@@ -557,11 +566,13 @@ async fn indices_of_a_batch_skip_the_emails_that_were_not_sent() {
     let emails = ["bad", "b@d.test", "bad", "d@d.test"].map(|to| Email::new("a@b.test", to, "s"));
     let response = client.emails().send_batch(&emails).await.unwrap();
     assert!(response.is_complete() && !response.all_accepted());
+
     let accepted: Vec<_> = response
         .accepted()
         .map(|(index, email)| (index, &*email.id))
         .collect();
     assert_eq!(accepted, [(Some(1), "eml_1")]);
+
     let refused: Vec<_> = response
         .refused()
         .map(|(index, refusal)| (index.unwrap(), &*refusal.fields[0].field))

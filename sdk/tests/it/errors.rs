@@ -21,6 +21,7 @@ async fn send(status: u16, body: &str) -> Error {
     assert_eq!(error.operation(), Some(Operation::EmailsSend));
     assert_eq!(error.attempts(), 1);
     assert_eq!(error.body(), body.as_bytes());
+
     error
 }
 
@@ -73,6 +74,7 @@ async fn what_a_service_says_is_kept_without_the_key_and_up_to_a_length() {
     assert!(message.starts_with("no ***! xxx"), "{message}");
     assert!(message.len() < 5000, "{}", message.len());
     assert_eq!(error.code(), Some("***"));
+
     for problem in error.fields() {
         assert_eq!((&*problem.field, &*problem.message), ("***", "***"));
     }
@@ -93,6 +95,7 @@ async fn parses_code_and_message_from_every_error_format() {
             (Some("domain_not_verified"), Some("verify it"))
         );
     }
+
     for body in [
         r#"{"error":"verify it"}"#,
         r#"{"message":"verify it"}"#,
@@ -105,6 +108,7 @@ async fn parses_code_and_message_from_every_error_format() {
             "{body}"
         );
     }
+
     let error = send(502, "<html><h1>Bad gateway</h1></html>").await;
     assert_eq!((error.code(), error.message()), (None, None));
 }
@@ -128,6 +132,7 @@ async fn a_403_that_mentions_a_scope_is_a_missing_scope() {
         assert_eq!(error.required_scope(), Some(Scope::EmailsSend));
         assert!(error.is_missing_scope());
     }
+
     // The documented scope takes precedence over the one in the response.
     let error = send(
         403,
@@ -136,12 +141,14 @@ async fn a_403_that_mentions_a_scope_is_a_missing_scope() {
     .await;
     let required = Some(Scope::EmailsSend);
     assert_eq!(error.kind(), &ErrorKind::missing_scope(required, None));
+
     let error = send(
         401,
         r#"{"error":{"code":"unauthorized","message":"scope"}}"#,
     )
     .await;
     assert_eq!(error.kind(), &ErrorKind::Unauthorized);
+
     // Nor is a refused sender a refused key.
     for body in [
         r#"{"message":"sender domain nope.test is not verified"}"#,
@@ -151,6 +158,7 @@ async fn a_403_that_mentions_a_scope_is_a_missing_scope() {
         assert_eq!(error.kind(), &ErrorKind::Forbidden, "{body}");
         assert!(!error.to_string().contains("key"), "{error}");
     }
+
     let error = send(404, r#"{"message":"no such scope"}"#).await;
     assert_eq!(error.kind(), &ErrorKind::NotFound);
 }
@@ -205,6 +213,7 @@ async fn errors_of_cancel_explain_that_its_scope_is_undocumented() {
         error.kind(),
         &ErrorKind::missing_scope(Some(Scope::EmailsSend), Some(BTreeSet::new()))
     );
+
     for body in [
         r#"{"error":{"code":"insufficient_scope"}}"#,
         r#"{"error":{"code":"nope"}}"#,
@@ -238,6 +247,7 @@ async fn a_forbidden_error_names_the_documented_scope() {
         error.to_string(),
         "email emails.send: the service refused the request (HTTP 403, domain_not_verified)"
     );
+
     // A response that says nothing may be about the scope.
     let error = send(403, "").await;
     assert_eq!(

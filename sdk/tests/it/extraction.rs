@@ -43,6 +43,7 @@ async fn verify_organization_rejects_another_organization() {
             .name,
         "Acme"
     );
+
     let error = client.verify_organization("org_2").await.unwrap_err();
     assert_eq!(
         error.kind(),
@@ -125,6 +126,7 @@ async fn check_scopes_uses_the_scope_learned_from_me() {
         "extraction webhooks.list: the API key lacks the scope full, \
          granted scopes: extract_only; use a key with that scope"
     );
+
     // Raw requests are checked as well.
     let raw = client.raw("GET", "/v1/webhooks?x=y").await.unwrap_err();
     assert_eq!(
@@ -132,6 +134,7 @@ async fn check_scopes_uses_the_scope_learned_from_me() {
         (error.kind(), error.operation())
     );
     assert_eq!(server.request_count(), 1);
+
     // Any key may call `me`.
     client.me().await.unwrap();
 }

@@ -124,6 +124,7 @@ async fn no_operation_succeeds_with_the_code_of_a_failure() {
             }
         }
     }
+
     for body in [
         r#"{"errcode":40001,"errmsg":"invalid credential"}"#,
         r#"{"result":"error","reason":"bad key"}"#,
@@ -150,6 +151,7 @@ async fn no_operation_succeeds_with_the_code_of_a_failure() {
             );
         }
     }
+
     for (text, kind) in [
         ("email not found", ErrorKind::NotFound),
         ("access token invalid or missing", ErrorKind::Unauthorized),
@@ -165,6 +167,7 @@ async fn no_operation_succeeds_with_the_code_of_a_failure() {
             assert_eq!(told, (&kind, Outcome::Refused, Some(text)), "{operation}");
         }
     }
+
     let body = r#"{"code":404,"message":"no such contact","data":{}}"#;
     let server = MockServer::json(200, body).await;
     let error = call(&server, Operation::ContactsDelete).await.unwrap_err();
@@ -183,6 +186,7 @@ async fn a_code_that_may_mean_both_is_neither_a_success_nor_a_refusal() {
             assert_eq!(error.outcome(), Outcome::Unknown, "{operation}: {error:?}");
         }
     }
+
     let body = r#"{"code":1,"msg":"contact","data":null}"#;
     for operation in [
         Operation::ContactsDelete,
@@ -193,6 +197,7 @@ async fn a_code_that_may_mean_both_is_neither_a_success_nor_a_refusal() {
         let error = call(&server, operation).await.unwrap_err();
         assert_eq!(error.outcome(), Outcome::Unknown, "{operation}: {error:?}");
     }
+
     for body in [
         r#"{"code":0,"msg":"ok","data":null}"#,
         r#"{"code":1,"msg":"success","data":null}"#,
@@ -242,6 +247,7 @@ async fn a_creation_without_an_id_is_an_error_of_its_own() {
             );
         }
     }
+
     let server = MockServer::json(202, "null").await;
     let error = call(&server, Operation::EmailsSend).await.unwrap_err();
     assert_eq!(
@@ -306,10 +312,12 @@ async fn a_web_page_is_not_a_deletion() {
         call(&server, Operation::ContactsDelete).await.unwrap(),
         "deleted"
     );
+
     let html = typed("<p>Sign in</p>");
     let server = MockServer::start([html]).await;
     let error = call(&server, Operation::ContactsDelete).await.unwrap_err();
     assert!(error.to_string().contains("HTML"), "{error}");
+
     for body in [
         r#"{"ok":false}"#,
         r#"{"deleted":false}"#,
@@ -322,6 +330,7 @@ async fn a_web_page_is_not_a_deletion() {
             "{body}"
         );
     }
+
     for body in [
         "",
         "{}",

@@ -12,6 +12,7 @@ fn predicates_names_and_values_have_the_usual_names() {
     assert!(error(ErrorKind::Server).is_server_error());
     assert!(!error(ErrorKind::Invalid).is_conflict());
     assert_eq!(Operation::EmailsSend.as_str(), "email emails.send");
+
     for operation in Operation::ALL {
         assert_eq!(operation.as_str(), operation.to_string());
         assert_eq!(
@@ -19,6 +20,7 @@ fn predicates_names_and_values_have_the_usual_names() {
             format!("{} {}", operation.service(), operation.name())
         );
     }
+
     assert_eq!(EmailStatus::from("cancelled"), EmailStatus::Cancelled);
     assert_eq!(EmailStatus::from("scheduled"), EmailStatus::Scheduled);
 
@@ -54,6 +56,7 @@ fn events_are_those_of_webhook_verify() {
         assert_eq!(event.as_str(), text);
         count += 1;
     }
+
     assert_eq!(count, 10);
 }
 
@@ -65,6 +68,7 @@ fn the_error_of_a_path_names_it() {
         "{error}"
     );
     assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+
     let error = Attachment::from_path(std::env::temp_dir()).unwrap_err();
     assert!(
         error.to_string().ends_with(": not a regular file"),
@@ -122,6 +126,7 @@ async fn whatever_is_sent_can_have_additional_fields() {
         error.to_string().contains("attachments[0].content"),
         "{error}"
     );
+
     let read: Attachment = serde_json::from_value(serde_json::to_value(logo()).unwrap()).unwrap();
     assert_eq!(read.extra["contentId"], "logo");
 }

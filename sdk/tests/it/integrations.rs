@@ -34,6 +34,7 @@ async fn on_attempt_runs_after_every_attempt() {
             attempt.operation.unwrap()
         ));
     };
+
     let client = server
         .email()
         .back_off(Duration::ZERO, Duration::ZERO)
@@ -68,7 +69,8 @@ async fn on_attempt_sees_headers_and_bodies() {
             !debug.contains("News") && !debug.contains("secret"),
             "{debug}"
         );
-        let (request, headers) = (attempt.request(), attempt.response_headers().unwrap());
+        let request = attempt.request();
+        let headers = attempt.response_headers().unwrap();
         let key = request
             .headers
             .iter()
@@ -82,6 +84,7 @@ async fn on_attempt_sees_headers_and_bodies() {
             std::str::from_utf8(attempt.response_body()).unwrap(),
         ));
     };
+
     let client = EmailClient::builder(server.url(), "mk_secret").no_proxy();
     let client = client
         .back_off(Duration::ZERO, Duration::ZERO)
@@ -140,6 +143,7 @@ async fn reports_durations_of_attempts_and_calls() {
         .await;
         clock.advance(Duration::from_millis(rest * 1_001)).await;
     }
+
     let elapsed = call.await.unwrap().unwrap().elapsed;
     assert_eq!(elapsed.as_secs(), 8);
     assert!(
@@ -174,7 +178,8 @@ async fn configures_the_http_client() {
 async fn all_callbacks_run_in_order() {
     let server = MockServer::json(200, r#"{"id":"x"}"#).await;
     let log = Arc::new(Mutex::new(Vec::new()));
-    let (first, second) = (Arc::clone(&log), Arc::clone(&log));
+    let first = Arc::clone(&log);
+    let second = Arc::clone(&log);
     let client = server
         .email()
         .on_attempt(move |_| first.lock().unwrap().push("first"))
@@ -194,6 +199,7 @@ async fn uses_or_bypasses_a_proxy() {
         "by proxy"
     );
     assert_eq!(proxy.single_request().line, "GET /api/v1/emails/x HTTP/1.1");
+
     let client = EmailClient::builder("http://mail.invalid", "k")
         .no_proxy()
         .retries(0);
@@ -213,8 +219,11 @@ async fn uses_or_bypasses_a_proxy() {
 #[test]
 fn handles_are_send_sync_and_small() {
     fn handle<T: Clone + Send + Sync + std::fmt::Debug + 'static>() {}
+
     fn shared<T: Send + Sync + std::fmt::Debug + 'static>() {}
+
     fn future<T: IntoFuture<IntoFuture: Send + 'static> + Send>() {}
+
     handle::<EmailClient>();
     handle::<ExtractionClient>();
     handle::<svc_sdk::EmailClientBuilder>();
@@ -265,6 +274,7 @@ fn blocking_calls_work_without_a_runtime() {
     assert_eq!(client.emails().get("x").block().unwrap().id, "x");
     assert!(client.emails().get("x").block().unwrap_err().is_not_found());
     assert!(client.emails().wait("x").block().is_ok());
+
     let contacts = client.contacts().stream("a").block_iter();
     let ids: Vec<_> = contacts.map(|contact| contact.unwrap().id).collect();
     assert_eq!(ids, ["1", "2", "3"]);
@@ -334,6 +344,7 @@ fn blocking_propagates_panics_of_callbacks() {
     let wait = std::panic::AssertUnwindSafe(|| client.emails().get("x").block());
     let panic = std::panic::catch_unwind(wait).unwrap_err();
     assert_eq!(panic.downcast_ref(), Some(&"callback failed"));
+
     // The runtime's thread survives.
     let client = server.email().build().unwrap();
     assert_eq!(client.emails().get("x").block().unwrap().id, "x");
@@ -555,6 +566,7 @@ mod spans {
             let field = format!("svc.operation={operation:?}\n");
             written.matches(&field).count()
         };
+
         assert_eq!((of("emails.cancel"), of("emails.get")), (2, 1), "{written}");
     }
 
@@ -642,6 +654,7 @@ mod spans {
                 "{line} is not in:\n{written}"
             );
         }
+
         for secret in ["private@", "\"private\"", "mk_secret", "=private"] {
             assert!(!written.contains(secret), "{secret} is in:\n{written}");
         }

@@ -211,6 +211,7 @@ pub(crate) async fn read_request<S: AsyncRead + Unpin>(
             return None;
         }
     }
+
     let body = String::from_utf8(buffer[head_end..head_end + length].to_vec()).unwrap();
     buffer.drain(..head_end + length);
     Some(ReceivedRequest {

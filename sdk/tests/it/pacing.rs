@@ -29,7 +29,8 @@ impl LimitedServer {
     async fn start(per_second: u32) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let (received, accepted) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let received = Arc::<AtomicUsize>::default();
+        let accepted = Arc::<AtomicUsize>::default();
         let server = Self {
             url,
             received: Arc::clone(&received),
@@ -38,7 +39,8 @@ impl LimitedServer {
         let window = Arc::new(Mutex::new((Instant::now(), 0)));
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
-                let (received, accepted) = (Arc::clone(&received), Arc::clone(&accepted));
+                let received = Arc::clone(&received);
+                let accepted = Arc::clone(&accepted);
                 let window = Arc::clone(&window);
                 tokio::spawn(async move {
                     let mut buffer = Vec::new();
@@ -97,6 +99,7 @@ async fn three_hundred_sends_against_five_a_second_are_all_accepted() {
         assert!(start.elapsed() < ms(121_000), "the sends do not end");
         clock.advance(ms(250)).await;
     }
+
     let results = sends.await.unwrap();
     let failures: Vec<_> = results
         .iter()
@@ -109,6 +112,7 @@ async fn three_hundred_sends_against_five_a_second_are_all_accepted() {
         failures[0]
     );
     assert_eq!(server.accepted.load(Ordering::SeqCst), 300);
+
     // The service refuses few requests, because the calls wait together.
     let received = server.received.load(Ordering::SeqCst);
     assert!(received < 2_000, "{received} requests for 300 emails");
@@ -125,6 +129,7 @@ async fn a_429_holds_back_all_clones() {
     let client = server.email().build().unwrap();
     let refused = client.emails().get("x").retries(0).await.unwrap_err();
     assert!(refused.is_rate_limited());
+
     let calls: Vec<_> = (0..3)
         .map(|_| {
             tokio::spawn(
@@ -139,11 +144,13 @@ async fn a_429_holds_back_all_clones() {
         .collect();
     clock.advance(ms(9_900)).await;
     assert_eq!(server.request_count(), 1);
+
     clock.advance(ms(1_000)).await;
     for call in calls {
         wait_until("call finished", || call.is_finished()).await;
         assert_eq!(call.await.unwrap().unwrap().attempts, 1);
     }
+
     assert_eq!(server.request_count(), 4);
 }
 
@@ -168,6 +175,7 @@ async fn a_call_that_cannot_wait_for_the_pause_is_not_sent() {
         (error.attempts(), error.retry_after()),
         (0, Some(ms(10_000)))
     );
+
     let text = error.to_string();
     assert!(
         text.contains("wait for longer than this call may take: for the pause"),
@@ -231,6 +239,7 @@ async fn a_limited_send_holds_back_batches_and_no_other_operation() {
     client.end_pauses();
     wait_until("batch sent", || server.request_count() == 5).await;
     assert_eq!(client.pauses(), []);
+
     drop(batch);
 }
 
@@ -248,6 +257,7 @@ async fn the_clients_own_rate_spaces_the_attempts_of_its_clones() {
         assert_eq!(server.request_count(), sent);
         clock.advance(ms(52)).await;
     }
+
     for call in calls {
         call.await.unwrap().unwrap();
     }
@@ -333,5 +343,6 @@ async fn retry_after_costs_no_retries() {
         wait_until("request received", || server.request_count() == requests).await;
         clock.advance(ms(2_800)).await;
     }
+
     assert_eq!(call.await.unwrap().unwrap().attempts, 10);
 }

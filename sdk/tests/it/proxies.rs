@@ -71,6 +71,7 @@ async fn forward(
     while !head.ends_with(b"\r\n\r\n") {
         head.push(client.read_u8().await.ok()?);
     }
+
     record(&head);
     let head = String::from_utf8(head).unwrap();
     let Some(target) = head.strip_prefix("CONNECT ") else {
@@ -82,10 +83,12 @@ async fn forward(
         client.read_to_string(&mut rest).await.ok()?;
         return Some(());
     };
+
     client.write_all(connect.as_bytes()).await.ok()?;
     if !connect.starts_with("HTTP/1.1 200") {
         return None;
     }
+
     let target = TcpStream::connect(target.split(' ').next()?).await.ok()?;
     let (mut from_target, mut to_target) = target.into_split();
     let (mut from_client, mut to_client) = client.into_split();
@@ -102,6 +105,7 @@ async fn forward(
             }
         }
     }
+
     drop(to_target);
     back.await.ok()
 }
@@ -136,6 +140,7 @@ async fn run(environment: &[(&str, &str)]) -> String {
     for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"] {
         command.env_remove(name).env_remove(name.to_lowercase());
     }
+
     // In a CGI program, `HTTP_PROXY` is set by a request header and must be ignored.
     command
         .env_remove("REQUEST_METHOD")
@@ -222,6 +227,7 @@ async fn bypasses_the_proxy_for_excluded_hosts() {
         let environment = [environment, &[("SVC_TEST_URL", url.as_str())]].concat();
         assert_eq!(run(&environment).await, "sent direct", "{environment:?}");
     }
+
     let email = Email::new("a@b", "c@d", "s");
     for except in ["127.0.0.1", "elsewhere.test, 127.0.0.0/8", "*"] {
         let client = EmailClient::builder(&url, "mk_secret")
@@ -230,8 +236,10 @@ async fn bypasses_the_proxy_for_excluded_hosts() {
         let sent = client.build().unwrap().emails().send(&email).await;
         assert_eq!(sent.unwrap().id, "direct", "{except}");
     }
+
     assert_eq!(proxy.received(), Vec::<String>::new());
     assert_eq!(server.request_count(), 8);
+
     let client = EmailClient::builder(&url, "mk_secret")
         .proxy(address.as_str())
         .proxy_except("b.test");
@@ -275,12 +283,14 @@ async fn a_refusing_proxy_means_not_sent() {
         assert!(error.is_connect(), "{refusal}: {error}");
         assert_eq!(proxy.received().len(), 1);
     }
+
     // Nobody else gets the port, and no proxy listens.
     let gone = TcpSocket::new_v4().unwrap();
     gone.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let gone_url = format!("http://{}", gone.local_addr().unwrap());
     let result = run(&[("HTTPS_PROXY", &gone_url), ("SVC_TEST_URL", &url)]).await;
     assert_eq!(result, "proxy not_sent");
+
     let result = run(&[("HTTP_PROXY", &gone_url), ("SVC_TEST_URL", "http://x.test")]).await;
     assert_eq!(result, "proxy not_sent");
 }
@@ -342,6 +352,7 @@ async fn no_proxy_is_read_as_by_curl_and_what_cannot_be_honoured_is_an_error() {
     let builder = EmailClient::builder("http://api.mail.test", "k").proxy(address.as_str());
     let client = builder.clone().proxy_except("*.test:8080").build().unwrap();
     assert_eq!(client.emails().get("x").await.unwrap().id, "by proxy");
+
     let client = builder
         .proxy_except("*.mail.test")
         .retries(0)

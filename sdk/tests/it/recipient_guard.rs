@@ -44,6 +44,7 @@ async fn to_cc_and_bcc_of_every_send_are_checked() {
             .cc("a@example.com")
             .bcc("b@EXAMPLE.com")
     };
+
     let mut structured = good();
     let value = json!({"a": ["x\r\nBcc: ada@customer.test"]});
     structured.headers.insert("References".to_owned(), value);
@@ -121,6 +122,7 @@ async fn to_cc_and_bcc_of_every_send_are_checked() {
             .unwrap_err();
         assert_eq!(refusal(&error).0, format!("emails[1].{field}"), "{error}");
     }
+
     let error = client
         .emails()
         .send(email("ada@customer.test"))
@@ -194,6 +196,7 @@ async fn raw_requests_that_may_send_are_refused() {
         let error = extraction.raw(method, path).json(&body).await.unwrap_err();
         refusal(&error);
     }
+
     for (name, value) in [
         ("X-HTTP-Method-Override", "POST"),
         ("x-original-url", "/api/v1/emails"),
@@ -204,8 +207,10 @@ async fn raw_requests_that_may_send_are_refused() {
             format!("header {}", name.to_lowercase())
         );
     }
+
     let error = client.raw("GET", "/api/v1/emails/x?_method=POST").await;
     assert_eq!(refusal(&error.unwrap_err()).0, "query");
+
     let hooked = server
         .email()
         .recipient_guard(RecipientGuard::default())
@@ -217,6 +222,7 @@ async fn raw_requests_that_may_send_are_refused() {
     let error = hooked.emails().get("eml_1").await.unwrap_err();
     assert_eq!(refusal(&error).0, "header x-http-method");
     assert_eq!(server.request_count(), 0);
+
     client
         .raw("POST", "/api/v1/audiences")
         .json(&json!({"name": "x"}))
@@ -296,6 +302,7 @@ async fn limits_count_recipients_of_requests_that_may_have_been_processed() {
         client.emails().send(two()).await.unwrap_err().kind(),
         ErrorKind::Invalid
     ));
+
     client.clone().emails().send(two()).await.unwrap();
     let error = client.emails().send(two()).await.unwrap_err();
     let (field, problem) = refusal(&error);
@@ -304,6 +311,7 @@ async fn limits_count_recipients_of_requests_that_may_have_been_processed() {
         problem,
         "2 more recipients exceed the limit of 3 per run, of which 2 are used"
     );
+
     client.emails().send(email("a@b.test")).await.unwrap();
     // A dry run does not count, and reading is not sending.
     client.emails().send(two()).to_request().unwrap();
@@ -347,6 +355,7 @@ fn an_invalid_guard_is_an_error_of_build() {
             "{problem}"
         );
     }
+
     let none = RecipientGuard::allow(Vec::<String>::new());
     let client = EmailClient::builder("http://x.test", "k")
         .recipient_guard(none)

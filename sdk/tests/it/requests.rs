@@ -14,6 +14,7 @@ async fn ids_are_encoded_as_one_path_segment() {
     for id in ["a/b", "ü", "a b?c#d", "..a", "%2e%2e", "../../v1/me"] {
         client.emails().get(id).await.unwrap();
     }
+
     client.contacts().create("a/b", "c@d").await.unwrap();
     assert_eq!(
         server.request_lines(),
@@ -49,6 +50,7 @@ async fn rejects_ids_that_would_change_the_path() {
             assert!(error.operation().is_some());
         }
     }
+
     assert_eq!(server.request_count(), 0);
 }
 
@@ -156,6 +158,7 @@ async fn rejects_invalid_headers() {
         assert!(error.is_invalid_input(), "{error}");
         assert_eq!(error.operation(), Some(Operation::DomainsList));
     }
+
     assert_eq!(server.request_count(), 0);
 }
 
@@ -203,6 +206,7 @@ async fn to_request_returns_the_request_without_sending_it() {
         (&*preview.method, &preview.url),
         ("POST", &format!("{}/v1/x", server.url()))
     );
+
     let mut headers = preview.headers.clone();
     headers.sort();
     let headers: Vec<_> = headers
@@ -255,16 +259,19 @@ async fn raw_requests() {
         .unwrap();
     assert_eq!(response.status, 201);
     assert_eq!(response.json::<serde_json::Value>().unwrap()["job"], "j");
+
     let text = client
         .raw("POST", "/v1/files")
         .body("hello", "text/plain")
         .await
         .unwrap();
     assert_eq!(text.text(), r#"{"job":"j"}"#);
+
     let requests = server.received_requests();
     assert_eq!(requests[0].line, "PUT /v1/extractions HTTP/1.1");
     assert_eq!(requests[0].body, r#"{"document":"d"}"#);
     assert_eq!(requests[1].header("content-type"), Some("text/plain"));
+
     for (method, path) in [
         ("GET", "v1/x"),
         ("GET", "/../x"),
@@ -302,6 +309,7 @@ async fn local_checks_report_field_and_limit_and_can_be_disabled() {
         email.to = vec!["c@d".to_owned(); count];
         email
     };
+
     let long = |length: usize| Email::new("a@b", "c@d", "ü".repeat(length));
     let mut full = Email::new("a@b", "c@d", "s");
     full.attachments = vec![Attachment::from_bytes("n", "x"); 21];
@@ -377,6 +385,7 @@ async fn local_checks_report_field_and_limit_and_can_be_disabled() {
         let client = server.email().local_checks(false).build().unwrap();
         client.emails().send(&email).to_request().unwrap();
     }
+
     for count in [0, 101] {
         let error = client
             .emails()
@@ -388,6 +397,7 @@ async fn local_checks_report_field_and_limit_and_can_be_disabled() {
         };
         assert_eq!(invalid.field, "emails");
     }
+
     client.emails().send(many(50)).await.unwrap();
     client.emails().send(long(998)).await.unwrap();
     client
@@ -396,6 +406,7 @@ async fn local_checks_report_field_and_limit_and_can_be_disabled() {
         .await
         .unwrap_err();
     assert_eq!(server.request_count(), 3);
+
     let off = server.email().local_checks(false).build().unwrap();
     off.emails().send(many(51)).await.unwrap();
     assert_eq!(server.request_count(), 4);
@@ -441,6 +452,7 @@ fn build_rejects_invalid_options() {
         assert_eq!(error.to_string(), problem);
         assert_eq!(error.outcome(), Outcome::NotSent);
     }
+
     let builder = || EmailClient::builder("https://x.test", "k");
     assert!(builder().header("x", "\n").build().is_err());
     assert!(builder().header("content-length", "3").build().is_err());
@@ -462,6 +474,7 @@ fn build_rejects_a_base_url_with_the_path_of_the_operations() {
                     leave it out";
         assert_eq!(error.to_string(), text);
     }
+
     let error = ExtractionClient::builder("https://x.test/v1", "k")
         .build()
         .unwrap_err();
@@ -479,6 +492,7 @@ fn build_rejects_a_base_url_with_the_path_of_the_operations() {
 async fn the_user_agent_can_be_set_as_a_header_too() {
     let own = concat!("svc-sdk/", env!("CARGO_PKG_VERSION"));
     type Change = fn(svc_sdk::EmailClientBuilder) -> svc_sdk::EmailClientBuilder;
+
     let table: [(Change, &str); 5] = [
         (|builder| builder, own),
         (|builder| builder.header("User-Agent", "shop/1"), "shop/1"),
@@ -590,9 +604,11 @@ async fn previews_mask_credentials_and_responses_hide_cookies() {
             preview.headers
         );
     }
+
     let response = call().with_response().await.unwrap();
     assert_eq!(response.headers["set-cookie"], "s=private");
     assert!(!format!("{response:?}").contains("private"));
+
     let request = server.single_request();
     assert_eq!(
         (request.header("authorization"), request.header("cookie")),

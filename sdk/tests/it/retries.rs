@@ -34,6 +34,7 @@ async fn retries_a_send_after_429_with_the_same_bytes() {
         (response.attempts, response.value.id.as_str()),
         (3, "eml_1")
     );
+
     let requests = server.received_requests();
     assert_eq!(
         (&requests[0].body, &requests[0].line),
@@ -69,6 +70,7 @@ async fn waits_for_retry_after() {
     wait_until("first request received", || server.request_count() == 1).await;
     clock.advance(Duration::from_millis(999)).await;
     assert_eq!((server.request_count(), call.is_finished()), (1, false));
+
     clock.advance(Duration::from_millis(800)).await;
     wait_until("second request received", || server.request_count() == 2).await;
     assert!(call.await.unwrap().unwrap().is_empty());
@@ -128,12 +130,14 @@ async fn retries_reads_but_not_sends_after_500() {
             .all(|error| error.outcome() == Outcome::Unknown)
     );
     assert_eq!(server.request_count(), errors.len());
+
     client.raw("HEAD", "/v1/x").await.unwrap_err();
     assert_eq!(
         server.request_count(),
         errors.len() + 3,
         "HEAD is idempotent"
     );
+
     // A raw request can be declared idempotent.
     client
         .raw("POST", "/v1/x")
@@ -194,6 +198,7 @@ async fn a_retried_delete_treats_404_as_success() {
             .unwrap_err()
             .is_not_found()
     );
+
     let server = MockServer::start([not_found()]).await;
     let client = server.email().build().unwrap();
     assert!(
@@ -204,6 +209,7 @@ async fn a_retried_delete_treats_404_as_success() {
             .unwrap_err()
             .is_not_found()
     );
+
     // And only for a delete.
     let server = MockServer::start([response(502, ""), not_found()]).await;
     let client = server
@@ -253,6 +259,7 @@ async fn a_retried_cancel_treats_a_conflict_as_success_if_the_email_is_cancelled
         );
         assert_eq!(server.request_count(), 3);
     }
+
     // Without a lost response, a conflict is one.
     let server = MockServer::start([response(409, ""), get("cancelled")]).await;
     let client = server.email().build().unwrap();
@@ -322,8 +329,10 @@ async fn retry_pauses_have_full_jitter() {
         call.abort();
         let _ = call.await;
     }
+
     let waits = waits.lock().unwrap();
     assert!(waits.iter().all(|wait| *wait <= hour), "{waits:?}");
+
     let shorter = waits.iter().filter(|wait| **wait < hour / 2).count();
     assert!((1..64).contains(&shorter), "{waits:?}");
 }
@@ -375,6 +384,7 @@ async fn a_confirming_request_is_observed_and_carries_no_key_of_the_call() {
             ("emails.get", 3, 200)
         ]
     );
+
     let requests = server.received_requests();
     assert_eq!(requests[1].header("idempotency-key"), Some("cancel-1"));
     assert_eq!(requests[2].header("idempotency-key"), None);
@@ -458,6 +468,7 @@ async fn a_scope_learned_with_one_key_is_not_held_against_the_next() {
     client.me().await.unwrap();
     let list = || client.webhooks().list().to_request();
     assert!(list().unwrap_err().is_missing_scope());
+
     *key.lock().unwrap() = "sk_live_2";
     list().unwrap();
     *key.lock().unwrap() = "sk_live_1";
@@ -477,6 +488,7 @@ async fn a_dropped_send_returns_its_place_unless_it_may_have_been_processed() {
     clock.advance(Duration::from_secs(1)).await;
     call.abort();
     assert!(call.await.unwrap_err().is_cancelled());
+
     client.end_pauses();
     client.emails().send(&email).await.unwrap();
     client.emails().send(&email).await.unwrap_err();
@@ -495,6 +507,7 @@ async fn a_dropped_send_returns_its_place_unless_it_may_have_been_processed() {
         .unwrap();
     call.abort();
     assert!(call.await.unwrap_err().is_cancelled());
+
     let error = client.emails().send(&email).await.unwrap_err();
     assert_eq!(error.kind().name(), "recipient_guard");
 }

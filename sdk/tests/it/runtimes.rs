@@ -32,7 +32,8 @@ fn a_client_works_in_runtimes_that_take_turns() {
         .build()
         .unwrap();
     let start = Instant::now();
-    let (first, second) = (runtime(), runtime());
+    let first = runtime();
+    let second = runtime();
     for _ in 0..3 {
         for runtime in [&first, &second] {
             runtime
@@ -40,6 +41,7 @@ fn a_client_works_in_runtimes_that_take_turns() {
                 .unwrap();
         }
     }
+
     assert!(start.elapsed() < Duration::from_secs(40), "a call hung");
 }
 
@@ -58,6 +60,7 @@ fn a_client_survives_the_end_of_a_runtime() {
             .block_on(client.emails().get("x").into_future())
             .unwrap();
     }
+
     let threads: Vec<_> = (0..8)
         .map(|_| {
             let client = client.clone();

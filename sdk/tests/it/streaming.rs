@@ -45,7 +45,9 @@ fn contents(body: &str) -> Vec<String> {
 #[tokio::test]
 async fn streams_attachments_of_every_length_from_every_source() {
     // Around the block size, the chunk size and the padding.
-    let (small, block, part) = (16 << 10, 96 << 10, 192 << 10);
+    let small = 16 << 10;
+    let block = 96 << 10;
+    let part = 192 << 10;
     let around = |length| [length - 1, length, length + 1];
     let lengths = [vec![0, 1, 2, 3, 4, 5, 1_000, 2 * part, 3 * part + 2]];
     let lengths = lengths
@@ -197,6 +199,7 @@ async fn reports_why_an_attachment_cannot_be_read() {
     assert_eq!(error.outcome(), Outcome::NotSent);
     assert!(std::error::Error::source(&error).is_some());
     assert_eq!(server.request_count(), 0);
+
     // The client still works.
     client.emails().send(email([])).await.unwrap();
 }

@@ -89,6 +89,7 @@ async fn an_untrusted_certificate_means_not_sent() {
         assert!(error.is_connect());
         assert_eq!(error.attempts(), 3);
     }
+
     // Nor is a certificate for another name trusted.
     let other = url.replace("localhost", "127.0.0.1");
     for builder in builders(&other) {

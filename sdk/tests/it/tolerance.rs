@@ -13,6 +13,7 @@ async fn accepts_any_2xx_status() {
         let client = server.email().build().unwrap();
         assert_eq!(client.audiences().create("A").await.unwrap().id, "x");
     }
+
     // Also an empty one, except for a creation, whose response contains the id.
     let server = MockServer::json(204, "").await;
     let client = server.email().build().unwrap();
@@ -152,6 +153,7 @@ async fn decodes_wrapped_resources() {
             "{body}"
         );
     }
+
     // Resources without an id.
     for body in [
         r#"{"verified":true,"details":{"mx":"ok"}}"#,
@@ -168,6 +170,7 @@ async fn decodes_wrapped_resources() {
             .unwrap();
         assert!(result.is_verified(), "{body}");
     }
+
     for body in [
         r#"{"organization":{"id":"o"},"auth":{"scope":"full"}}"#,
         r#"{"data":{"organization":{"id":"o"},"auth":{"scope":"full"}}}"#,
@@ -176,6 +179,7 @@ async fn decodes_wrapped_resources() {
         let me = server.extraction().build().unwrap().me().await.unwrap();
         assert_eq!(me.organization.id, "o", "{body}");
     }
+
     // A nested object of the resource itself is not a wrapper.
     let body = r#"{"id":"x","metadata":{"id":"not this"}}"#;
     let server = MockServer::json(200, body).await;
@@ -213,6 +217,7 @@ async fn accepts_missing_additional_and_mistyped_fields() {
             .unwrap();
         assert_eq!(email.id, id, "{body}");
     }
+
     // A string instead of a list, and the other way round.
     let server = MockServer::json(
         200,
@@ -257,6 +262,7 @@ async fn invalid_json_errors_contain_the_position_but_no_content() {
         assert!(!format!("{error} {error:?}").contains("secret"));
         assert_eq!(server.request_count(), 1);
     }
+
     // An empty body is not an empty list of results.
     let server = MockServer::json(200, "").await;
     let batch = [svc_sdk::email::Email::new("a@b", "c@d", "s")];
@@ -273,6 +279,7 @@ async fn invalid_json_errors_contain_the_position_but_no_content() {
         "email emails.send_batch: invalid response: the body is empty (HTTP 200); \
          the request may have been processed"
     );
+
     for body in ["{}", r#"{"a":[],"b":[]}"#, "7"] {
         let server = MockServer::json(200, body).await;
         let error = server
@@ -302,9 +309,11 @@ async fn a_string_that_was_cut_hides_nothing() {
         let email = svc_sdk::email::Email::new("a@b", "c@d", "s");
         assert_eq!(client.emails().send(&email).await.unwrap().id, "x");
     }
+
     let server = MockServer::json(200, r#"[{"id":"x","note":"cut\ud83d"}]"#).await;
     let client = server.email().build().unwrap();
     assert_eq!(client.domains().list().await.unwrap()[0].id, "x");
+
     let batch = [svc_sdk::email::Email::new("a@b", "c@d", "s")];
     assert!(
         client
@@ -392,6 +401,7 @@ async fn whatever_says_that_a_list_goes_on_is_heard() {
         let list = server.email().build().unwrap().audiences().list().await;
         assert_eq!(list.unwrap().is_complete(), is_complete, "{beside}");
     }
+
     let range = "Content-Range: items 0-9/17\r\n";
     let server = MockServer::start([response_with_headers(206, range, r#"[{"id":"a"}]"#)]).await;
     let list = server.email().build().unwrap().audiences().list().await;
@@ -426,6 +436,7 @@ async fn a_list_with_offsets_is_read_to_its_end() {
             "{second}"
         );
     }
+
     // A service that takes neither says the same again.
     let server = MockServer::json(200, parts[0][0]).await;
     let client = server.email().build().unwrap();
@@ -441,6 +452,7 @@ async fn the_way_to_a_field_is_a_name_of_it() {
         let dialect = Dialect::with([choice]).unwrap();
         server.email().dialect(dialect).build().unwrap()
     };
+
     let client = answers("id-field=receipt.no", r#"{"receipt":{"no":"m1"}}"#).await;
     let email = svc_sdk::email::Email::new("a@b.test", "c@d.test", "s").text("t");
     assert_eq!(client.emails().send(email).await.unwrap().id, "m1");
@@ -461,10 +473,12 @@ async fn the_way_to_a_field_is_a_name_of_it() {
         (contacts.len(), &contacts.extra["out"]["n"]),
         (1, &1.into())
     );
+
     let client = answers("metadata-field=x.data", list).await;
     let contacts = client.contacts().list("a").await.unwrap();
     let metadata = contacts[0].metadata.clone().unwrap();
     assert_eq!(metadata["plan"], "pro");
+
     let client = answers("opt-out=!x.no_mail", list).await;
     let contacts = client.contacts().list("a").await.unwrap();
     assert_eq!(contacts[0].subscribed, Some(false));
@@ -493,6 +507,7 @@ async fn a_list_that_leads_from_one_empty_page_to_another_has_ended() {
             &format!(r#"{{"items":[{items}],"paging":{{"next":"{next}"}}}}"#),
         )
     };
+
     let pages = [
         page(1, r#"{"id":"1"}"#),
         page(2, ""),

@@ -44,6 +44,7 @@ fn requests_can_be_stored_and_compared() {
     ] {
         same(&update);
     }
+
     assert_ne!(ContactUpdate::new().clear_name(), ContactUpdate::new());
 }
 
@@ -111,6 +112,7 @@ async fn a_field_cannot_be_given_twice() {
             .await
             .is_err()
     );
+
     client
         .emails()
         .send(email.extra("text", "t"))
@@ -153,6 +155,7 @@ async fn an_additional_field_is_not_called_like_a_documented_one() {
         let unchecked = server.email().local_checks(false).build().unwrap();
         unchecked.emails().send(&misspelled).await.unwrap();
     }
+
     let known = email()
         .extra("priority", "high")
         .attachment(logo().extra("contentId", "logo"));
@@ -165,6 +168,7 @@ fn responses_serialize_what_their_fields_hold() {
     let text = r#"{"id":"e","status":"sent","replyTo":["r@x"],"ip":"1"}"#;
     let mut email: EmailRecord = serde_json::from_str(text).unwrap();
     assert_eq!(serde_json::to_string(&email).unwrap(), text);
+
     email.status = Some(EmailStatus::Bounced);
     email.subject = Some("Hi".to_owned());
     email.reply_to.clear();
@@ -183,8 +187,10 @@ fn responses_serialize_what_their_fields_hold() {
         serde_json::to_string(&contact).unwrap(),
         r#"{"id":"c","subscribed":false}"#
     );
+
     let mut test = WebhookTest::default();
     assert!(!test.is_success());
+
     test.status = Some(StatusCode::NO_CONTENT);
     assert_eq!(
         serde_json::to_string(&test).unwrap(),
@@ -210,12 +216,14 @@ async fn a_webhook_keeps_its_secret_in_one_place() {
         Some("whsec_1")
     );
     assert_eq!(serde_json::to_string(&webhook.extra).unwrap(), r#"{"x":1}"#);
+
     for text in [
         format!("{webhook:?}"),
         serde_json::to_string(&webhook).unwrap(),
     ] {
         assert!(!text.contains("whsec_1"), "{text}");
     }
+
     let new = NewWebhook::new("https://x.test", ["extraction.failed"]);
     let endpoint = server
         .extraction()
@@ -255,6 +263,7 @@ fn reads_the_typed_fields_of_an_email() {
     );
     assert_eq!(email.reply_to, ["r@x"]);
     assert_eq!(email.tags["k"], 1);
+
     let times = [email.scheduled_at, email.created_at, email.updated_at];
     let times = times.map(|time| time.map(|time| time.to_rfc3339()));
     assert_eq!(
@@ -312,6 +321,7 @@ async fn a_key_provider_is_asked_before_each_attempt() {
     *key.lock().unwrap() = "";
     let error = client.audiences().get("1").await.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Config { .. }), "{error}");
+
     let requests = server.received_requests();
     let keys: Vec<_> = requests
         .iter()

@@ -32,6 +32,7 @@ async fn waits_until_the_status_is_final() {
         .unwrap();
     assert_eq!(email.status, Some(EmailStatus::Bounced));
     assert_eq!(server.request_count(), 5);
+
     // A final status needs one poll only.
     let server = MockServer::json(200, r#"{"id":"e","status":"CANCELED"}"#).await;
     let client = server.email().build().unwrap();
@@ -67,6 +68,7 @@ async fn the_deadline_also_ends_a_pending_poll() {
     let (_stream, _) = listener.accept().await.unwrap();
     clock.advance(Duration::from_secs(4)).await;
     assert!(!wait.is_finished());
+
     clock.advance(Duration::from_secs(2)).await;
     wait_until("wait finished", || wait.is_finished()).await;
     let error = wait.await.unwrap().unwrap_err();
@@ -85,6 +87,7 @@ async fn poll_intervals_grow() {
         500, 750, 1_125, 1_687, 2_531, 3_796, 5_695, 8_542, 10_000, 10_000,
     ];
     assert_poll_intervals(&clock, &server, &intervals).await;
+
     wait.abort();
 
     // Intervals for domains are longer, because DNS is slow.
@@ -100,6 +103,7 @@ async fn poll_intervals_grow() {
         2_000, 3_000, 4_500, 6_750, 10_125, 15_187, 22_781, 30_000, 30_000,
     ];
     assert_poll_intervals(&clock, &server, &intervals).await;
+
     wait.abort();
 }
 
@@ -133,6 +137,7 @@ async fn changes_yields_every_change() {
     while let Some(status) = changes.try_next().await.unwrap() {
         seen.push(status);
     }
+
     assert_eq!(seen, ["queued", "sending", "sent", "failed"]);
     // Polling again after the end, as in a `select!`, returns `None` again.
     assert_eq!(changes.try_next().await.unwrap(), None);
@@ -215,9 +220,11 @@ async fn a_wait_polls_once_more_at_its_deadline() {
         wait_until("next poll", || server.request_count() == polls).await;
         clock.advance(Duration::from_millis(pause)).await;
     }
+
     // 2.378 s have passed.
     clock.advance(Duration::from_millis(100)).await;
     assert_eq!((server.request_count(), wait.is_finished()), (4, false));
+
     clock.advance(Duration::from_millis(30)).await;
     let email = wait.await.unwrap().unwrap();
     assert_eq!(
@@ -270,7 +277,8 @@ async fn changes_ends_with_a_timeout() {
 async fn maximum_durations_do_not_overflow() {
     let clock = Clock::pause();
     let server = MockServer::start(statuses(&["queued", "queued", "sent", "delivered"])).await;
-    let (max, century) = (Duration::MAX, Duration::from_secs(3_200_000_000));
+    let max = Duration::MAX;
+    let century = Duration::from_secs(3_200_000_000);
     let client = server
         .email()
         .timeout(max)
@@ -364,6 +372,7 @@ async fn a_wait_ends_if_retry_after_exceeds_its_deadline() {
     let error = wait.await.unwrap_err();
     assert!(error.is_timeout());
     assert_eq!(error.retry_after(), Some(Duration::from_secs(120)));
+
     let source = std::error::Error::source(&error)
         .unwrap()
         .downcast_ref::<svc_sdk::Error>();
@@ -386,6 +395,7 @@ async fn waits_until_a_domain_is_verified() {
             .wait_until_verified("d")
             .poll_interval(SHORT, SHORT)
     };
+
     let seen: Vec<_> = wait().changes().try_collect().await.unwrap();
     assert_eq!(seen.len(), 3);
     assert!(wait().await.unwrap().is_verified());

@@ -136,6 +136,7 @@ async fn rejects_webhook_urls_that_are_not_https_unless_allowed() {
         };
         assert_eq!(invalid.field, "url");
     }
+
     assert_eq!(server.request_count(), 0);
 
     for client in [
@@ -150,6 +151,7 @@ async fn rejects_webhook_urls_that_are_not_https_unless_allowed() {
             .to_request()
             .unwrap();
     }
+
     server
         .email()
         .build()

@@ -29,6 +29,7 @@ impl Table {
     /// Writes it at the end of this file, after the heading `Result`. `command` has made it.
     pub(crate) fn write(self, path: &str, command: &str) {
         const HEADING: &str = "## Result\n";
+
         let text = std::fs::read_to_string(path).unwrap();
         let (before, _) = text.split_once(HEADING).unwrap();
         let mut text = format!("{before}{HEADING}\n");

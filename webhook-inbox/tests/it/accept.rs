@@ -11,18 +11,22 @@ use crate::support::{SECRET, always_ok, body, delivery, eventually, quick, stop,
 
 with_each_database! {
     async fn a_repeated_delivery_is_handled_once(bench: B) {
-        let (here, there) = (bench.inbox(), bench.inbox());
+        let here = bench.inbox();
+        let there = bench.inbox();
         assert_eq!(here.accept(&delivery("1")).await.unwrap(), Accepted::New);
         assert_eq!(there.accept(&delivery("1")).await.unwrap(), Accepted::Duplicate);
         assert_eq!(there.accept(&delivery("2")).await.unwrap(), Accepted::New);
+
         let workers = [B::run(quick(&here), always_ok()), B::run(quick(&there), always_ok())];
         let handled = bench.wait_for(2).await;
         assert_eq!(handled, ["email:email.bounced:id:1", "email:email.bounced:id:2"]);
         // Handled deliveries are remembered.
         assert_eq!(here.accept(&delivery("1")).await.unwrap(), Accepted::Duplicate);
+
         for (inbox, worker) in [here, there].iter().zip(workers) {
             stop(inbox, worker).await;
         }
+
         assert_eq!(bench.handled().await, handled);
     }
 
@@ -31,7 +35,9 @@ with_each_database! {
         for scope in ["a", "b"] {
             assert_eq!(inbox.scope(scope).accept(&delivery("1")).await.unwrap(), Accepted::New);
         }
+
         assert_eq!(inbox.accept(&delivery("1")).await.unwrap(), Accepted::New);
+
         let again = inbox.scope("a").scope("b").accept(&delivery("1")).await.unwrap();
         assert_eq!(again, Accepted::Duplicate);
 
@@ -42,7 +48,8 @@ with_each_database! {
             async move { Ok(Some(("tenant".into(), verifier))) }
         });
         let signature = Signature::sign(Service::Email, &Secret::new(SECRET).unwrap(), body("1"));
-        let (name, value) = (Service::Email.signature_header(), signature.to_string());
+        let name = Service::Email.signature_header();
+        let value = signature.to_string();
         let headers = [(name, value.as_bytes())];
         let of_tenant = receiver.receive_parts(headers, "/", None, body("1")).await.unwrap();
         assert_eq!(inbox.accept(&of_tenant).await.unwrap(), Accepted::New);
@@ -56,6 +63,7 @@ with_each_database! {
         let handled = bench.wait_for(4).await;
         assert_eq!(handled.len(), 4, "{handled:?}");
         assert!(handled.contains(&"tenant/email:email.bounced:id:1".to_owned()), "{handled:?}");
+
         stop(&inbox, worker).await;
     }
 
@@ -71,6 +79,7 @@ with_each_database! {
             assert_eq!(inbox.accept(&verified(body)).await.unwrap(), Accepted::New);
             assert_eq!(inbox.accept(&verified(body)).await.unwrap(), Accepted::Duplicate);
         }
+
         let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
         let worker = B::run(quick(&inbox), Arc::new(move |job: &Job| {
             sender.send(job.delivery().body().to_vec()).map_err(Into::into)
@@ -81,6 +90,7 @@ with_each_database! {
         let mut sent = unusual.map(String::into_bytes);
         sent.sort_by_key(Vec::len);
         assert_eq!(received, sent);
+
         stop(&inbox, worker).await;
     }
 
@@ -95,6 +105,7 @@ with_each_database! {
         assert_eq!((seen.event(), seen.id(), attempt), (&Event::EmailBounced, Some("1"), 1));
         assert_eq!(seen.data_json(), r#"{"to":"ada@example.test"}"#);
         assert!(received_at.elapsed().unwrap() < Duration::from_secs(600), "{received_at:?}");
+
         stop(&inbox, worker).await;
     }
 
@@ -104,12 +115,14 @@ with_each_database! {
         let error = inbox.accept(&delivery("1")).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotMigrated);
         assert!(error.to_string().contains("Inbox::migrate"), "{error}");
+
         let waiting = B::run(quick(&inbox), always_ok());
         // Processes that start at the same time.
         let there = bench.inbox();
         let (one, two) = tokio::join!(inbox.migrate(), there.migrate());
         one.and(two).unwrap();
         assert_eq!(inbox.accept(&delivery("1")).await.unwrap(), Accepted::New);
+
         bench.wait_for(1).await;
         stop(&inbox, waiting).await;
         // A newer version of the crate.
@@ -147,11 +160,14 @@ with_each_database! {
             stop(&inbox, worker).await;
             assert_eq!(rows().await, 2501, "they are too new");
         }
+
         assert_eq!(inbox.accept(&delivery("1")).await.unwrap(), Accepted::Duplicate);
+
         let inbox = bench.inbox();
         let worker = B::run(quick(&inbox).retention(Duration::ZERO), always_ok());
         eventually("all are deleted", async || (rows().await == 0).then_some(())).await;
         assert_eq!(inbox.accept(&delivery("1")).await.unwrap(), Accepted::New);
+
         stop(&inbox, worker).await;
     }
 }

@@ -41,7 +41,8 @@ async fn killed_processes_lose_nothing_in_sqlite() {
 #[ignore = "needs PostgreSQL: SVC_TEST_POSTGRES=1 and --include-ignored"]
 async fn killed_processes_lose_nothing_in_postgres() {
     let bench = PostgresBench::start().await.expect("SVC_TEST_POSTGRES=1");
-    let (deliveries, kills) = (10_000 * longer(), 40 * longer());
+    let deliveries = 10_000 * longer();
+    let kills = 40 * longer();
     survive_kills(&bench, &bench.settings(), deliveries, kills).await;
 }
 
@@ -64,6 +65,7 @@ async fn survive_poison<B: Bench>(bench: &B, database: &str) {
     for id in ["0", "1", POISON, "2", "3", "4", "5"] {
         inbox.accept(&delivery(id)).await.unwrap();
     }
+
     let is_settled = "SELECT count(*) FROM webhook_inbox WHERE status = 'pending'";
     let mut starts = 0;
     while bench.count(is_settled).await > 0 {
@@ -78,11 +80,14 @@ async fn survive_poison<B: Bench>(bench: &B, database: &str) {
         let _ = child.kill();
         child.wait().unwrap();
     }
+
     assert!(starts > 1, "no process ended");
     assert_each_once(&bench.handled().await, 6);
+
     let letters = inbox.dead_letters(0, 9).await.unwrap();
     assert_eq!(letters.len(), 1);
     assert!(letters[0].key.ends_with(POISON), "{letters:?}");
+
     let attempts = "SELECT max(attempts) FROM webhook_inbox WHERE status = 'done'";
     assert_eq!(
         bench.count(attempts).await,
@@ -118,7 +123,8 @@ async fn survive_kills<B: Bench>(bench: &B, database: &str, deliveries: usize, k
     let killer = tokio::task::spawn_blocking({
         let (processes, database, killed) =
             (processes.clone(), database.to_owned(), killed.clone());
-        let (sent, finished) = (sent.clone(), finished.clone());
+        let sent = sent.clone();
+        let finished = finished.clone();
         move || {
             while !finished.load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(random(50..300)));
@@ -137,7 +143,9 @@ async fn survive_kills<B: Bench>(bench: &B, database: &str, deliveries: usize, k
     // Each delivery is sent to one process and to the other, at about the same time.
     let next = Arc::new(AtomicUsize::new(0));
     let senders = (0..8).map(|_| {
-        let (next, sent, processes) = (next.clone(), sent.clone(), processes.clone());
+        let next = next.clone();
+        let sent = sent.clone();
+        let processes = processes.clone();
         let killed = killed.clone();
         tokio::spawn(async move {
             let mut sender = Sender::new(processes);
@@ -160,6 +168,7 @@ async fn survive_kills<B: Bench>(bench: &B, database: &str, deliveries: usize, k
     for sender in senders.collect::<Vec<_>>() {
         sender.await.unwrap();
     }
+
     let mut handled = Vec::new();
     // Longer than one `eventually`, as long as there is progress.
     while handled.len() < deliveries {
@@ -169,9 +178,11 @@ async fn survive_kills<B: Bench>(bench: &B, database: &str, deliveries: usize, k
         })
         .await;
     }
+
     finished.store(true, Ordering::Relaxed);
     killer.await.unwrap();
     assert!(killed.load(Ordering::Relaxed) >= kills, "{killed:?}");
+
     for process in &*processes {
         process.lock().unwrap().child.kill().unwrap();
     }
@@ -314,6 +325,7 @@ fn receiver() {
     let Ok(database) = std::env::var(DATABASE) else {
         return;
     };
+
     // It ends with the test that started it, even if that is killed.
     std::thread::spawn(|| {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());

@@ -37,6 +37,7 @@ with_each_database! {
         for id in ["1", "2", "3"] {
             inbox.scope("tenant").accept(&delivery(id)).await.unwrap();
         }
+
         let letters = dead_letters(&inbox, 3).await;
         for letter in &letters {
             assert_eq!(letter.attempts, 3);
@@ -44,6 +45,7 @@ with_each_database! {
             assert_eq!(letter.scope.as_deref(), Some("tenant"));
             assert!(letter.failed_at >= letter.received_at, "{letter:?}");
         }
+
         // In pages.
         let page = inbox.dead_letters(0, 2).await.unwrap();
         let next = inbox.dead_letters(page[1].id, 2).await.unwrap();
@@ -72,12 +74,16 @@ with_each_database! {
         assert_eq!(inbox.delete_dead_letters(&Select::all().id(two)).await.unwrap(), 1);
         assert_eq!(inbox.delete_dead_letters(&Select::all().id(one)).await.unwrap(), 0, "it was handled");
         assert_eq!(inbox.retry_now(&Select::all()).await.unwrap(), 1);
+
         let handled = bench.wait_for(2).await;
         assert_eq!(handled[1], "tenant/email:email.bounced:id:3");
+
         inbox.until_idle().await.unwrap();
         assert!(inbox.dead_letters(0, 10).await.unwrap().is_empty());
+
         let again = inbox.scope("tenant").accept(&delivery("2")).await.unwrap();
         assert_eq!(again, Accepted::New, "a deleted delivery is not remembered");
+
         stop(&inbox, worker).await;
     }
 
@@ -93,6 +99,7 @@ with_each_database! {
             )
             .await;
         assert_eq!(inbox.retry_now(&Select::all()).await.unwrap(), 2500);
+
         bench.execute("UPDATE webhook_inbox SET status = 'dead'").await;
         assert_eq!(inbox.delete_dead_letters(&Select::all()).await.unwrap(), 2501);
     }

@@ -90,5 +90,6 @@ async fn logs_subprocess() {
     ] {
         assert!(log.contains(expected), "{expected} is not in:\n{log}");
     }
+
     assert!(!log.contains("hush") && !log.contains("ada@"), "{log}");
 }

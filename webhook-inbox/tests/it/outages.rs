@@ -66,6 +66,7 @@ async fn connections_that_are_held_half_open_lose_nothing() {
         }
         bench.wait_for(20 * (round + 1)).await;
     }
+
     stop(&inbox, worker).await;
     assert_each_once(&bench.handled().await, 20 * rounds);
     assert!(bench.inbox().dead_letters(0, 1).await.unwrap().is_empty());
@@ -123,6 +124,7 @@ async fn survive(outages: &[Outage]) {
         }
         flood.over.fetch_add(1, Ordering::Relaxed);
     }
+
     for sender in senders {
         sender.await.unwrap();
     }
@@ -136,6 +138,7 @@ async fn survive(outages: &[Outage]) {
         })
         .await;
     }
+
     for process in &*flood.processes {
         let mut process = process.lock().unwrap();
         assert!(

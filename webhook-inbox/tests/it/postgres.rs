@@ -19,13 +19,15 @@ use crate::support::{Bench, always_ok, dead_letters, delivery, eventually, quick
 async fn accepts_in_a_transaction_of_postgres() {
     let bench = PostgresBench::start().await.expect("SVC_TEST_POSTGRES=1");
     let inbox = bench.inbox();
-    let (pool, mut client) = (bench.pool(1), bench.connect().await);
+    let pool = bench.pool(1);
+    let mut client = bench.connect().await;
     let worker = PostgresBench::run(quick(&inbox), always_ok());
     let tx = client.transaction().await.unwrap();
     assert_eq!(
         inbox.accept_in(&tx, &delivery("1")).await.unwrap(),
         Accepted::New
     );
+
     tx.rollback().await.unwrap();
 
     let mut client = pool.get().await.unwrap();
@@ -41,9 +43,11 @@ async fn accepts_in_a_transaction_of_postgres() {
         inbox.accept_in(&tx, &delivery("1")).await.unwrap(),
         Accepted::Duplicate
     );
+
     tx.commit().await.unwrap();
     inbox.wake();
     assert_eq!(bench.wait_for(2).await.len(), 2);
+
     stop(&inbox, worker).await;
 }
 
@@ -67,6 +71,7 @@ async fn survives_the_loss_of_its_connections_to_postgres() {
     })
     .await;
     assert_eq!(bench.wait_for(2).await.len(), 2);
+
     stop(&inbox, worker).await;
 }
 
@@ -80,6 +85,7 @@ async fn an_unreachable_database_is_reported() {
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
+
     let error = Inbox::sqlite(file.path().join("app.db")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
 }
@@ -92,13 +98,15 @@ const RUNNING: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = cur
 #[ignore = "needs PostgreSQL: SVC_TEST_POSTGRES=1 and --include-ignored"]
 async fn postgres_cancels_what_was_given_up() {
     let bench = PostgresBench::start().await.expect("SVC_TEST_POSTGRES=1");
-    let (inbox, mut client) = (bench.inbox(), bench.connect().await);
+    let inbox = bench.inbox();
+    let mut client = bench.connect().await;
 
     // It waits for a transaction that has stored the same delivery.
     let tx = client.transaction().await.unwrap();
     inbox.accept_in(&tx, &delivery("1")).await.unwrap();
     let error = inbox.accept(&delivery("1")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Locked);
+
     // This transaction's own last statement stays visible.
     tx.batch_execute("SELECT").await.unwrap();
     let canceled = async || (bench.count(RUNNING).await == 0).then_some(());
@@ -126,6 +134,7 @@ async fn deliveries_are_accepted_while_all_handlers_use_postgres() {
     for id in ["1", "2", "3"] {
         inbox.accept(&delivery(id)).await.unwrap();
     }
+
     let (sender, mut started) = mpsc::unbounded_channel();
     let (open, gate) = tokio::sync::watch::channel(false);
     let worker = quick(&inbox).concurrency(8);
@@ -138,6 +147,7 @@ async fn deliveries_are_accepted_while_all_handlers_use_postgres() {
     started.recv().await.unwrap();
     inbox.accept(&delivery("4")).await.unwrap();
     assert!(started.try_recv().is_err(), "a third handler was started");
+
     open.send(true).unwrap();
     inbox.until_idle().await.unwrap();
     stop(&inbox, worker).await;
@@ -172,6 +182,7 @@ async fn a_handler_without_a_connection_to_postgres_uses_no_attempt() {
     drop(all);
     started.recv().await.unwrap().send(()).unwrap();
     assert_eq!(bench.wait_for(1).await, ["attempt 1"]);
+
     stop(&inbox, worker).await;
 }
 
@@ -233,10 +244,12 @@ async fn works_behind_pgbouncer_in_transaction_mode() {
         let accepted = inboxes[id % 3].accept(&delivery(&id.to_string())).await;
         assert_eq!(accepted.unwrap(), Accepted::New);
     }
+
     bench.wait_for(100).await;
     for (inbox, worker) in inboxes.iter().zip(workers) {
         stop(inbox, worker).await;
     }
+
     assert_eq!(bench.handled().await.len(), 100);
 }
 
@@ -261,7 +274,9 @@ async fn a_new_delivery_notifies_other_processes() {
         let accepted = inbox.accept(&delivery("1")).await.unwrap();
         assert_eq!(accepted, expected);
     }
+
     assert_eq!(notified.recv().await.as_deref(), Some("webhook_inbox"));
+
     client.batch_execute("SELECT 1").await.unwrap();
     assert!(notified.try_recv().is_err(), "the duplicate was notified");
 }
@@ -278,8 +293,10 @@ async fn a_handler_has_the_isolation_that_its_worker_sets() {
         tx.batch_execute(insert).await?;
         Ok(())
     };
+
     let worker = tokio::spawn(worker.run(handle));
     assert_eq!(bench.wait_for(1).await, ["serializable"]);
+
     stop(&inbox, worker).await;
 }
 
@@ -307,9 +324,11 @@ async fn a_worker_outlives_what_an_operator_mends() {
     })
     .await;
     assert!(error.to_string().contains("read-only"), "{error}");
+
     // Longer than a worker waits between two attempts.
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert!(!worker.is_finished());
+
     bench.execute(&read_only("off")).await;
     eventually("the inbox accepts", async || {
         inbox.accept(&delivery("2")).await.ok()
@@ -336,6 +355,7 @@ async fn a_failure_fits_into_a_database_in_latin_1() {
     );
     let letters = dead_letters(&inbox, 1).await;
     assert_eq!(letters[0].error, r"the \u{201c}quota\u{201d} is used up");
+
     inbox.accept(&delivery("2")).await.unwrap();
     bench.wait_for(1).await;
     stop(&inbox, worker).await;

@@ -18,7 +18,8 @@ use crate::support::{
 fn counting(most: Arc<AtomicUsize>) -> Prepare {
     let running = Arc::new(AtomicUsize::new(0));
     Box::new(move |job| {
-        let (running, most) = (running.clone(), most.clone());
+        let running = running.clone();
+        let most = most.clone();
         Box::pin(async move {
             let now = 1 + running.fetch_add(1, Ordering::SeqCst);
             most.fetch_max(now, Ordering::SeqCst);
@@ -47,6 +48,7 @@ with_each_database! {
         for id in ["1", "2", "3"] {
             inbox.accept(&delivery(id)).await.unwrap();
         }
+
         bench.execute("UPDATE webhook_inbox SET owner = 7, attempts = 1, token = 1").await;
         bench.execute("INSERT INTO webhook_inbox_workers VALUES (7, 1, 100)").await;
         let most = Arc::new(AtomicUsize::new(0));
@@ -67,6 +69,7 @@ with_each_database! {
         let worker = B::run_prepared(worker, counting(most));
         let letters = dead_letters(&inbox, 3).await;
         assert!(letters[0].error.contains("stopped during the last attempt"), "{letters:?}");
+
         stop(&inbox, worker).await;
     }
 
@@ -75,9 +78,11 @@ with_each_database! {
         for id in 0..200 {
             inbox.scope("flood").accept(&delivery(&id.to_string())).await.unwrap();
         }
+
         for tenant in ["a", "b"] {
             inbox.scope(tenant).accept(&delivery("1")).await.unwrap();
         }
+
         let (report, mut handled) = reporting();
         let worker = B::run(quick(&inbox).concurrency(2), report);
         // Far less than the flood: one of two slots may be slow with its first connection.
@@ -85,9 +90,11 @@ with_each_database! {
         for _ in 0..40 {
             first.push(handled.recv().await.unwrap());
         }
+
         for tenant in ["a/", "b/"] {
             assert!(first.iter().any(|key| key.starts_with(tenant)), "{first:?}");
         }
+
         inbox.until_idle().await.unwrap();
         stop(&inbox, worker).await;
     }
@@ -97,6 +104,7 @@ with_each_database! {
         for id in 0..400 {
             inbox.accept(&delivery(&format!("{id:03}"))).await.unwrap();
         }
+
         let handled = Arc::new(AtomicUsize::new(0));
         let (count, (sender, mut retried)) = (handled.clone(), mpsc::unbounded_channel());
         let worker = B::run(quick(&inbox).concurrency(1), Arc::new(move |job: &Job| {
@@ -112,6 +120,7 @@ with_each_database! {
         }));
         let before = retried.recv().await.unwrap();
         assert!(before < 300, "{before} were handled before it");
+
         inbox.until_idle().await.unwrap();
         stop(&inbox, worker).await;
     }
@@ -122,16 +131,20 @@ with_each_database! {
         for id in 0..6 {
             inbox.scope("limited").accept(&delivery(&id.to_string())).await.unwrap();
         }
+
         let most = Arc::new(AtomicUsize::new(0));
         let worker = quick(&inbox).tenant_limit(2);
         let worker = B::run_prepared(worker, counting(most.clone()));
         inbox.scope("paused").accept(&delivery("1")).await.unwrap();
         bench.wait_for(6).await;
         assert_eq!(most.load(Ordering::SeqCst), 2);
+
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert_eq!(bench.handled().await.len(), 6, "it is paused");
+
         let backlog = inbox.backlog().await.unwrap();
         assert_eq!((backlog[0].tenant.as_str(), backlog[0].pending), ("paused", 1));
+
         inbox.resume("paused").await.unwrap();
         bench.wait_for(7).await;
         stop(&inbox, worker).await;
@@ -143,6 +156,7 @@ with_each_database! {
         for id in ["1", "2", "3"] {
             inbox.accept(&delivery(id)).await.unwrap();
         }
+
         let (sender, mut started) = mpsc::unbounded_channel();
         let worker = B::run_prepared(quick(&inbox), Box::new(move |_| {
             let sent = sender.send(());
@@ -154,14 +168,18 @@ with_each_database! {
         for _ in 0..3 {
             started.recv().await.unwrap();
         }
+
         assert!(!inbox.stop(Duration::ZERO).await);
+
         worker.await.unwrap().unwrap();
         let held = "SELECT count(*) FROM webhook_inbox WHERE owner IS NOT NULL OR attempts > 0";
         assert_eq!(bench.count(held).await, 0);
         assert_eq!(bench.count("SELECT count(*) FROM webhook_inbox_workers").await, 0);
+
         let next = bench.inbox();
         let worker = B::run(quick(&next).max_attempts(1), always_ok());
         assert_eq!(bench.wait_for(3).await.len(), 3);
+
         stop(&next, worker).await;
     }
 
@@ -170,6 +188,7 @@ with_each_database! {
         for id in ["1", "2"] {
             inbox.accept(&delivery(id)).await.unwrap();
         }
+
         let hour = Duration::from_secs(3600);
         let refused = AtomicUsize::new(0);
         let worker = B::run(quick(&inbox), Arc::new(move |job: &Job| {
@@ -182,12 +201,15 @@ with_each_database! {
         let letters = dead_letters(&inbox, 1).await;
         assert_eq!(letters[0].attempts, 1);
         assert_eq!(letters[0].error, r"the \u{201c}customer\u{201d} has left");
+
         let waits = "SELECT count(*) FROM webhook_inbox WHERE status = 'pending' AND owner IS NULL \
              AND delay = 3600000 AND error = 'too many'";
         eventually("it waits", async || (bench.count(waits).await == 1).then_some(())).await;
         assert_eq!(inbox.retry_now(&Select::all().event("email.sent")).await.unwrap(), 0);
+
         let pending = Select::all().event("email.bounced").id(2);
         assert_eq!(inbox.retry_now(&pending).await.unwrap(), 1);
+
         bench.wait_for(1).await;
         stop(&inbox, worker).await;
     }
@@ -197,6 +219,7 @@ with_each_database! {
         for id in 0..40 {
             inbox.accept(&delivery(&id.to_string())).await.unwrap();
         }
+
         bench.execute("UPDATE webhook_inbox SET attempts = 1, token = 1, delay = 5, due_at = 5").await;
         let hour = Duration::from_secs(3600);
         let worker = B::run(inbox.worker().poll_interval(hour), always_ok());
@@ -220,7 +243,9 @@ with_each_database! {
             inbox.until_idle().await.unwrap();
             stop(&inbox, worker).await;
         }
+
         assert_eq!(bench.handled().await.len(), 3);
+
         let inbox = bench.inbox();
         assert_eq!(inbox.delete_tenant("keeps true").await.unwrap(), 1);
         assert_eq!(bench.count("SELECT count(*) FROM webhook_inbox").await, 1);
@@ -232,6 +257,7 @@ with_each_database! {
         for id in ["1", "2"] {
             inbox.accept(&delivery(id)).await.unwrap();
         }
+
         bench.execute("UPDATE webhook_inbox SET due_at = due_at + 3600000").await;
         bench.execute("UPDATE webhook_inbox SET attempts = 1, due_at = due_at + 5000, delay = 5000 WHERE id = 2").await;
         let worker = B::run(quick(&inbox), always_ok());
@@ -249,6 +275,7 @@ with_each_database! {
                  SELECT 'key {id}', NULL, 'email', 'email.bounced', {}, 1", B::bytes(&body(id))
             )
         };
+
         bench.execute(&insert("1")).await;
         // Handled by a program of version 1: claimed for an hour.
         bench.execute(&insert("2")).await;
@@ -260,12 +287,15 @@ with_each_database! {
         let (report, mut handled) = reporting();
         let worker = B::run(quick(&inbox), report);
         assert_eq!(handled.recv().await.unwrap(), "key 1");
+
         bench.execute(&insert("3")).await;
         assert_eq!(handled.recv().await.unwrap(), "key 3");
+
         // What it finishes and checks.
         let finish = "UPDATE webhook_inbox SET status = 'done', error = NULL, ended_at = 5 WHERE key = 'key 2' AND token = 1 AND status = 'pending'";
         bench.execute(finish).await;
         assert_eq!(bench.count("SELECT max(version) FROM webhook_inbox_schema").await, 1);
+
         tokio::time::timeout(PATIENCE, inbox.until_idle()).await.unwrap().unwrap();
         stop(&inbox, worker).await;
         assert!(handled.recv().await.is_none(), "what the other handled was handled again");

@@ -31,6 +31,7 @@ fn statements(code: &str) -> Vec<&str> {
             .iter()
             .any(|verb| text.starts_with(verb))
     };
+
     let mut statements: Vec<_> = comments.chain(literals).filter(is_statement).collect();
     // The handler that uses a table may be above the program that creates it.
     statements.sort_by_key(|statement| !statement.starts_with("CREATE"));
@@ -61,6 +62,7 @@ async fn the_examples_create_their_tables_in_postgres() {
     // The second accepts a delivery in a transaction.
     let examples = examples("tokio_postgres");
     assert_eq!(examples.len(), 2, "{examples:?}");
+
     let bench = PostgresBench::start().await.expect("SVC_TEST_POSTGRES=1");
     let client = bench.connect().await;
     for statement in examples.concat() {

@@ -63,6 +63,7 @@ impl Server {
             "{}",
             String::from_utf8_lossy(&created.stderr)
         );
+
         // Not an option of the command, so that a benchmark can change it.
         let settings = directory.join("data/postgresql.conf");
         let mut settings = OpenOptions::new().append(true).open(settings).unwrap();
@@ -149,6 +150,7 @@ impl Server {
         while self.execute(is_followed).await == 0 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+
         standby
     }
 
@@ -245,6 +247,7 @@ impl Bouncer {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
+
         Self { process, directory }
     }
 }
@@ -327,6 +330,7 @@ fn binaries() -> PathBuf {
         let path = std::env::var_os("PATH").unwrap_or_default();
         std::env::split_paths(&path).find(|path| path.join("initdb").exists())
     };
+
     newest
         .or_else(in_path)
         .expect("SVC_TEST_POSTGRES=1, but initdb is not installed")

@@ -26,6 +26,7 @@ async fn a_full_disk_refuses_deliveries_and_loses_none() {
             Ok(())
         }
     };
+
     let worker = tokio::spawn(quick(&inbox).run_prepared(prepare, |tx, job, ()| {
         let pages: i64 = tx.query_row("PRAGMA page_count", [], |row| row.get(0))?;
         match job.delivery().id() {
@@ -45,6 +46,7 @@ async fn a_full_disk_refuses_deliveries_and_loses_none() {
             r#"{{"event":"email.sent","id":"{id:03}","data":"{filler}"}}"#
         ))
     };
+
     let mut accepted = 0;
     let error = loop {
         match inbox.accept(&large(accepted)).await {
@@ -54,9 +56,11 @@ async fn a_full_disk_refuses_deliveries_and_loses_none() {
         assert!(accepted < 100, "the disk never filled up");
     };
     assert_eq!(error.kind(), ErrorKind::DiskFull, "{error:?}");
+
     free.send(true).unwrap();
     bench.wait_for(2 + accepted).await;
     assert_eq!(inbox.accept(&large(accepted)).await.unwrap(), Accepted::New);
+
     bench.wait_for(3 + accepted).await;
     stop(&inbox, worker).await;
 }
@@ -65,9 +69,11 @@ async fn a_full_disk_refuses_deliveries_and_loses_none() {
 #[tokio::test]
 async fn accepts_in_a_transaction_of_sqlite() {
     let bench = SqliteBench::start().await.unwrap();
-    let (inbox, mut connection) = (bench.inbox(), bench.connection());
+    let inbox = bench.inbox();
+    let mut connection = bench.connection();
     let tx = connection.transaction().unwrap();
     assert_eq!(inbox.accept_in(&tx, &delivery("1")).unwrap(), Accepted::New);
+
     tx.rollback().unwrap();
 
     let tx = connection.transaction().unwrap();
@@ -78,10 +84,12 @@ async fn accepts_in_a_transaction_of_sqlite() {
         inbox.accept_in(&tx, &delivery("1")).unwrap(),
         Accepted::Duplicate
     );
+
     tx.commit().unwrap();
 
     let worker = SqliteBench::run(quick(&inbox), always_ok());
     assert_eq!(bench.wait_for(2).await.len(), 2);
+
     stop(&inbox, worker).await;
 }
 
@@ -89,7 +97,8 @@ async fn accepts_in_a_transaction_of_sqlite() {
 #[tokio::test]
 async fn a_locked_database_is_reported() {
     let bench = SqliteBench::start().await.unwrap();
-    let (mut connection, other) = (bench.connection(), bench.connection());
+    let mut connection = bench.connection();
+    let other = bench.connection();
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate);
     other.busy_timeout(Duration::ZERO).unwrap();
     let error = bench.inbox().accept_in(&other, &delivery("1")).unwrap_err();
@@ -107,6 +116,7 @@ async fn a_locked_database_uses_no_attempt() {
         let started = tokio::time::timeout(PATIENCE, prepared.recv());
         started.await.expect("`prepare` starts").unwrap()
     };
+
     let worker = quick(&inbox)
         .max_attempts(1)
         .lease(Duration::from_secs(3600));
@@ -143,6 +153,7 @@ async fn a_locked_database_uses_no_attempt() {
     prepared().await.send(()).unwrap();
     assert_eq!(bench.wait_for(2).await.len(), 2);
     assert!(inbox.dead_letters(0, 1).await.unwrap().is_empty());
+
     stop(&inbox, worker).await;
 }
 
@@ -154,7 +165,8 @@ async fn a_new_file_is_opened_by_several_at_once() {
         let path = Arc::new(directory.path().join("app.db"));
         let barrier = Arc::new(std::sync::Barrier::new(8));
         let starts = [0; 8].map(|_| {
-            let (path, barrier) = (path.clone(), barrier.clone());
+            let path = path.clone();
+            let barrier = barrier.clone();
             tokio::task::spawn_blocking(move || {
                 barrier.wait();
                 Inbox::sqlite(&*path)

@@ -60,7 +60,8 @@ with_each_database! {
 
     /// The handler takes twice as long as the lease.
     async fn a_handler_that_outlives_its_lease_is_not_started_twice(bench: B) {
-        let (here, there) = (bench.inbox(), bench.inbox());
+        let here = bench.inbox();
+        let there = bench.inbox();
         here.accept(&delivery("1")).await.unwrap();
         let started = Arc::new(AtomicU32::new(0));
         let count = started.clone();
@@ -77,6 +78,7 @@ with_each_database! {
         for (inbox, worker) in [here, there].iter().zip(workers) {
             stop(inbox, worker).await;
         }
+
         assert_eq!((started.load(Ordering::Relaxed), bench.handled().await.len()), (1, 1));
     }
 
@@ -84,7 +86,8 @@ with_each_database! {
     /// other worker claims it. A busy machine can renew this lease in time.
     async fn prepare_renews_its_lease_and_locks_nothing(bench: B) {
         let lease = Duration::from_millis(1500);
-        let (here, there) = (bench.inbox(), bench.inbox());
+        let here = bench.inbox();
+        let there = bench.inbox();
         here.accept(&delivery("1")).await.unwrap();
         let (prepare, mut starts) = paused();
         let worker = B::run_prepared(quick(&here).lease(lease).concurrency(1), prepare);
@@ -95,6 +98,7 @@ with_each_database! {
         tokio::time::sleep(2 * lease).await;
         resume.send("prepared".to_owned()).unwrap();
         assert_eq!(bench.wait_for(2).await, ["email:email.bounced:id:2", "prepared"]);
+
         stop(&here, worker).await;
         stop(&there, other).await;
     }
@@ -135,6 +139,7 @@ with_each_database! {
         let letters = dead_letters(&inbox, 1).await;
         assert!(letters[0].error.contains("stopped during the last attempt"), "{letters:?}");
         assert_eq!(bench.handled().await.len(), 0);
+
         stop(&inbox, worker).await;
     }
 
@@ -156,6 +161,7 @@ with_each_database! {
         let letters = inbox.dead_letters(0, 9).await.unwrap();
         assert_eq!(letters[0].error, "the handler exceeded its time limit of 200ms");
         assert_eq!((letters.len(), letters[0].attempts), (1, 2));
+
         stop(&inbox, worker).await;
         assert_eq!((starts.recv().await, starts.recv().await, starts.recv().await), (Some(1), Some(2), None));
     }
@@ -170,6 +176,7 @@ with_each_database! {
         let letters = dead_letters(&inbox, 1).await;
         assert_eq!(letters[0].attempts, 2);
         assert_eq!(inbox.accept(&delivery("1")).await.unwrap(), webhook_inbox::Accepted::Duplicate);
+
         stop(&inbox, worker).await;
         assert!(bench.handled().await.is_empty());
     }
@@ -190,6 +197,7 @@ with_each_database! {
         bench.wait_for(1).await;
         inbox.until_idle().await.unwrap();
         assert_eq!(bench.count("SELECT attempts FROM webhook_inbox").await, 2);
+
         stop(&inbox, worker).await;
         assert_eq!(bench.handled().await.len(), 1);
     }
@@ -200,14 +208,17 @@ with_each_database! {
         for id in ["1", "2"] {
             inbox.accept(&delivery(id)).await.unwrap();
         }
+
         let (prepare, mut starts) = paused();
         let worker = B::run_prepared(quick(&inbox).concurrency(1), prepare);
         let resume = starts.recv().await.unwrap();
         let mut stopping = std::pin::pin!(inbox.stop(PATIENCE));
         let early = tokio::time::timeout(Duration::from_millis(50), &mut stopping).await;
         assert!(early.is_err() && !worker.is_finished());
+
         resume.send("prepared".to_owned()).unwrap();
         assert!(stopping.await);
+
         worker.await.unwrap().unwrap();
         assert_eq!(bench.handled().await.len(), 1);
         assert!(starts.recv().await.is_none(), "a second handler was started");
@@ -217,6 +228,7 @@ with_each_database! {
         let next = bench.inbox();
         let worker = B::run(quick(&next), always_ok());
         assert_eq!(bench.wait_for(2).await.len(), 2);
+
         stop(&next, worker).await;
     }
 
@@ -272,6 +284,7 @@ with_each_database! {
         bench.execute("ALTER TABLE webhook_inbox RENAME TO elsewhere").await;
         let error = inbox.accept(&delivery("2")).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotMigrated);
+
         tokio::time::sleep(2 * SHORT_LEASE).await;
         bench.execute("ALTER TABLE elsewhere RENAME TO webhook_inbox").await;
         inbox.accept(&delivery("2")).await.unwrap();
@@ -285,19 +298,23 @@ with_each_database! {
         for id in ["1", "2", "3"] {
             inbox.accept(&delivery(id)).await.unwrap();
         }
+
         let idle = tokio::time::timeout(Duration::from_millis(100), inbox.until_idle()).await;
         assert!(idle.is_err(), "nothing is handled without a worker");
+
         let worker = B::run(quick(&inbox), Arc::new(|job: &Job| {
             if job.attempt() < 3 { Err("not yet".into()) } else { Ok(()) }
         }));
         inbox.until_idle().await.unwrap();
         assert_eq!(bench.handled().await.len(), 3);
+
         stop(&inbox, worker).await;
     }
 
     /// A commit by the application does not notify the workers.
     async fn a_delivery_of_another_process_is_found(bench: B) {
-        let (here, there) = (bench.inbox(), bench.inbox());
+        let here = bench.inbox();
+        let there = bench.inbox();
         let worker = B::run(quick(&here), always_ok());
         tokio::time::sleep(Duration::from_millis(100)).await;
         there.accept(&delivery("1")).await.unwrap();

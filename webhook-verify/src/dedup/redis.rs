@@ -130,6 +130,7 @@ impl RedisStore {
         if let Some(connection) = kept {
             return Ok(connection);
         }
+
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(TIMEOUT))
             .set_response_timeout(Some(TIMEOUT));

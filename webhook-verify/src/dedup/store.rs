@@ -157,12 +157,14 @@ impl Entries {
 
     fn set(&mut self, ticket: &Ticket, token: Option<&str>, now: Instant, time: Duration) {
         const MIN_LEN: usize = 1024;
+
         // When their number has doubled since the last sweep, so that its cost is amortized.
         if self.by_key.len() >= self.sweep_at.max(MIN_LEN) {
             self.by_key.retain(|_, entry| entry.is_current(now));
             self.sweep_at = 2 * self.by_key.len();
             self.by_key.shrink_to(self.sweep_at);
         }
+
         let entry = Entry {
             expires_at: now + time.min(LONGEST),
             token: token.map(str::to_owned),
@@ -250,7 +252,8 @@ mod tests {
         let store = MemoryStore::new();
         let second = Duration::from_secs(1);
         for n in 0..10_000 {
-            let (ticket, other) = (Ticket::new(n.to_string()), Ticket::new(n.to_string()));
+            let ticket = Ticket::new(n.to_string());
+            let other = Ticket::new(n.to_string());
             assert_eq!(
                 store.claim(&ticket, 100 * second).await.unwrap(),
                 Claim::New
@@ -267,6 +270,7 @@ mod tests {
             }
             tokio::time::advance(second).await;
         }
+
         let len = store.entries.lock().unwrap().by_key.len();
         assert!(len <= 2048, "{len}");
         for n in 9_950..10_000 {

@@ -46,6 +46,7 @@ pub(crate) async fn check_store(store: &dyn DedupStore, wait: impl AsyncFn(Durat
         Claim::New,
         "it owns the delivery"
     );
+
     let (_, other) = claim(store, "k", lease).await;
     assert!(
         matches!(other, Claim::InFlight { retry_after } if retry_after <= lease),
@@ -56,14 +57,17 @@ pub(crate) async fn check_store(store: &dyn DedupStore, wait: impl AsyncFn(Durat
     // A renewed lease ends later; an ended one can be claimed by another ticket.
     wait(Duration::from_millis(300)).await;
     assert!(store.renew(&first, lease).await.unwrap());
+
     wait(Duration::from_millis(300)).await;
     assert!(matches!(
         claim(store, "k", lease).await.1,
         Claim::InFlight { .. }
     ));
+
     wait(Duration::from_millis(200)).await;
     let (second, claimed) = claim(store, "k", long).await;
     assert_eq!(claimed, Claim::New);
+
     store.release(&first).await.unwrap();
     assert!(!store.renew(&first, lease).await.unwrap());
     assert!(!store.complete(&first, long).await.unwrap());
@@ -76,13 +80,16 @@ pub(crate) async fn check_store(store: &dyn DedupStore, wait: impl AsyncFn(Durat
     assert!(store.complete(&third, long).await.unwrap());
     assert!(store.complete(&third, long).await.unwrap(), "again");
     assert!(!store.renew(&third, lease).await.unwrap());
+
     store.release(&third).await.unwrap();
     assert_eq!(claim(store, "k", lease).await.1, Claim::Done);
     assert!(store.forget("k").await.unwrap());
     assert!(!store.forget("k").await.unwrap());
+
     let (fourth, claimed) = claim(store, "k", Duration::MAX).await;
     assert_eq!(claimed, Claim::New);
     assert!(store.complete(&fourth, lease).await.unwrap());
+
     wait(Duration::from_millis(500)).await;
     assert_eq!(claim(store, "k", lease).await.1, Claim::New);
 }
@@ -99,14 +106,17 @@ async fn a_delivery_is_handled_once() {
         .run_once(delivery(BODY), async |_| Err::<(), _>("no disk"))
         .await;
     assert!(matches!(failed, Err(DedupError::Handler("no disk"))));
+
     let handled = dedup
         .run_once(delivery(BODY), async |_| Ok::<_, Infallible>(7))
         .await;
     assert_eq!(handled.unwrap(), RunOnce::Handled(7));
+
     let again = dedup
         .run_once(delivery(BODY), async |_| Err::<u8, _>("must not run"))
         .await;
     assert_eq!(again.unwrap(), RunOnce::Duplicate);
+
     // Other events and ids are other deliveries; without an id, the bytes are.
     for other in [
         r#"{"event":"email.opened","id":"1"}"#,
@@ -124,6 +134,7 @@ async fn a_delivery_is_handled_once() {
             RunOnce::Duplicate
         );
     }
+
     // Scopes are apart.
     let billing = dedup.namespace("billing");
     assert_eq!(
@@ -160,6 +171,7 @@ async fn a_handler_keeps_its_claim_until_it_ends() {
         dedup.run_once(delivery(BODY), handle).await.unwrap(),
         RunOnce::Duplicate
     );
+
     // Three days later it is not remembered any more.
     sleep(Duration::from_secs(3 * 24 * 60 * 60 + 1)).await;
     assert_eq!(
@@ -185,6 +197,7 @@ async fn a_handler_finishes_after_its_sender_has_disconnected() {
             .is_err()
     );
     assert_eq!(done.load(Ordering::Relaxed), 0);
+
     dedup.idle().await;
     assert_eq!(done.load(Ordering::Relaxed), 1);
     assert_eq!(
@@ -203,12 +216,14 @@ async fn an_abandoned_delivery_is_handled_before_the_last_retry() {
         claim(&*store, delivery(BODY).key(), LEASE).await.1,
         Claim::New
     );
+
     let mut handled = Vec::new();
     for wait in [2, 8, 32] {
         advance(Duration::from_secs(wait)).await;
         let outcome = dedup.run_once(delivery(BODY), handle).await.unwrap();
         handled.push(outcome == RunOnce::Handled(()));
     }
+
     assert_eq!(handled, [false, false, true]);
 }
 
@@ -245,11 +260,14 @@ async fn a_delivery_is_remembered_as_long_as_it_is_accepted() {
             .ok()?;
         Some(dedup.run_once(delivery, handle).await.unwrap())
     };
+
     assert_eq!(receive().await, Some(RunOnce::Handled(())));
+
     for _ in 0..7 {
         sleep(Duration::from_secs(24 * 60 * 60)).await;
         assert_eq!(receive().await, Some(RunOnce::Duplicate));
     }
+
     sleep(Duration::from_secs(5 * 60)).await;
     assert_eq!(receive().await, None, "too old");
 }
@@ -335,6 +353,7 @@ async fn a_claim_is_completed_when_the_store_is_back() {
         dedup.run_once(delivery(BODY), handle).await.unwrap(),
         RunOnce::Handled(())
     );
+
     store.works_for.store(usize::MAX, Ordering::SeqCst);
     sleep(Duration::from_secs(1)).await;
     assert_eq!(
@@ -346,6 +365,7 @@ async fn a_claim_is_completed_when_the_store_is_back() {
 #[test]
 fn only_one_thread_gets_the_claim() {
     const THREADS: usize = 4;
+
     let store = MemoryStore::new();
     let barrier = std::sync::Barrier::new(THREADS);
     let claimed = AtomicUsize::new(0);
@@ -364,6 +384,7 @@ fn only_one_thread_gets_the_claim() {
             }
         }
     };
+
     std::thread::scope(|scope| (0..THREADS).for_each(|_| drop(scope.spawn(race))));
     assert_eq!(claimed.load(Ordering::Relaxed), 500);
 }
@@ -384,6 +405,7 @@ fn results_are_responses_of_axum_and_actix() {
             (in_flight, 503, Some("2")),
         ]
     }
+
     for (outcome, status, retry_after) in results(http::StatusCode::ACCEPTED) {
         let response = outcome.into_response();
         let header = response
@@ -392,6 +414,7 @@ fn results_are_responses_of_axum_and_actix() {
             .map(|value| value.to_str().unwrap());
         assert_eq!((response.status().as_u16(), header), (status, retry_after));
     }
+
     for (outcome, status, retry_after) in results(actix_web::http::StatusCode::ACCEPTED) {
         let response = outcome.respond_to(&TestRequest::default().to_http_request());
         let header = response
@@ -400,11 +423,14 @@ fn results_are_responses_of_axum_and_actix() {
             .map(|value| value.to_str().unwrap());
         assert_eq!((response.status().as_u16(), header), (status, retry_after));
     }
+
     let failed = DedupError::Handler(http::StatusCode::BAD_GATEWAY).into_response();
     assert_eq!(failed.status().as_u16(), 502);
+
     let down = DedupError::<http::StatusCode>::Store("down".into()).into_response();
     assert_eq!(down.status().as_u16(), 503);
     assert_eq!(down.headers()["retry-after"], "5");
+
     let down = actix_web::Error::from(DedupError::<std::io::Error>::Store("down".into()));
     assert_eq!(down.error_response().status().as_u16(), 503);
 }

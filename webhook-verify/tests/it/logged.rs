@@ -110,8 +110,10 @@ fn in_a_process_of_its_own() {
     ] {
         assert!(log.contains(expected), "{expected:?} is not in {log}");
     }
+
     for hidden in ["hush", "whsec", &signature(BODY)[7..], "7c0e", "total"] {
         assert!(!log.contains(hidden), "{hidden:?} is in {log}");
     }
+
     drop(secret("x"));
 }

@@ -111,6 +111,7 @@ async fn in_actix(receiver: &Receiver, request: &Request) -> Response {
     for (name, value) in &request.headers {
         sent = sent.append_header((*name, value.as_str()));
     }
+
     let response = call_service(&app, sent.to_request()).await;
     let status = response.status().as_u16();
     let retry_after = response
@@ -185,19 +186,23 @@ fn deliveries_are_verified_and_others_rejected() {
     let receiver = receiver();
     let key = "extraction.completed extraction:extraction.completed:id:7c0e - -";
     assert_eq!(response(&receiver, &signed(BODY)), (200, key.to_owned()));
+
     let unsigned = Request {
         headers: vec![],
         ..signed(BODY)
     };
     assert_eq!(response(&receiver, &unsigned), rejected(401));
+
     let forged = Request {
         body: b"{}".to_vec(),
         ..signed(BODY)
     };
     assert_eq!(response(&receiver, &forged), rejected(401));
+
     let mut twice = signed(BODY);
     twice.headers.push(("X-Service-Signature", signature(BODY)));
     assert_eq!(response(&receiver, &twice), rejected(401));
+
     let of_email = Signature::sign(Service::Email, &secret("x"), BODY).to_string();
     let of_email = Request {
         headers: vec![("mail-signature", of_email)],
@@ -205,6 +210,7 @@ fn deliveries_are_verified_and_others_rejected() {
     };
     assert_eq!(response(&receiver, &of_email), rejected(401));
     assert_eq!(response(&receiver, &signed("\u{fc}")), rejected(400));
+
     // A service may send any JSON: what verifies is delivered, without an event if it names none.
     for without_event in ["[]", "{}", r#"{"event":1}"#] {
         assert_eq!(response(&receiver, &signed(without_event)).0, 200);
@@ -219,8 +225,10 @@ fn the_body_is_limited() {
         response(&limited, &signed(format!("{BODY} "))),
         rejected(413)
     );
+
     let mib = vec![b' '; Receiver::DEFAULT_BODY_LIMIT + 1];
     assert_eq!(response(&receiver(), &signed(&mib)), rejected(413));
+
     // A header without a signature is checked before the size.
     let unsigned = Request {
         headers: vec![],
@@ -260,24 +268,29 @@ fn the_event_header_is_compared_and_never_trusted() {
         request.headers.push((header, value.to_owned()));
         request
     };
+
     let key = "extraction.completed extraction:extraction.completed:id:7c0e -";
     let same = named(BODY, "x-service-event", "extraction.completed");
     assert_eq!(response(&receiver(), &same).1, format!("{key} -"));
+
     let other = named(BODY, "X-Service-Event", "extraction.failed");
     assert_eq!(
         response(&receiver(), &other).1,
         format!("{key} extraction.failed")
     );
+
     let mut twice = same.clone();
     twice.headers.extend(same.headers.last().cloned());
     let joined = format!("{key} extraction.completed, extraction.completed");
     assert_eq!(response(&receiver(), &twice).1, joined);
+
     // The documented header does not name the event of a body without one; a configured one does,
     // of any JSON, and is not part of the key.
     let without = named("{}", "x-service-event", "extraction.failed");
     let (status, text) = response(&receiver(), &without);
     assert_eq!(status, 200);
     assert!(text.starts_with(" extraction:"), "{text}");
+
     let configured = receiver().event_header("Kind");
     for body in [r#"{"id":"7"}"#, "[1]", "17", "null"] {
         let (status, text) = response(&configured, &named(body, "kind", "extraction.failed"));
@@ -313,6 +326,7 @@ fn old_and_future_deliveries_are_rejected() {
     ] {
         assert_eq!(response(&receiver, &dated(created)).0, status, "{created}");
     }
+
     // A limit of your own needs a date, and none at all accepts every date.
     let strict = receiver.clone().max_age(Duration::from_secs(60));
     for (created, status) in [
@@ -322,6 +336,7 @@ fn old_and_future_deliveries_are_rejected() {
     ] {
         assert_eq!(response(&strict, &dated(created)).0, status, "{created}");
     }
+
     assert_eq!(
         response(
             &receiver.clone().max_age(None),
@@ -330,6 +345,7 @@ fn old_and_future_deliveries_are_rejected() {
         .0,
         200
     );
+
     // The clock may move.
     *clock.lock().unwrap() += TimeDelta::hours(25);
     assert_eq!(response(&receiver, &dated("2026-03-01T00:00:00Z")).0, 400);
@@ -363,6 +379,7 @@ fn tenants_are_resolved_once() {
             ..signed(BODY)
         }
     };
+
     for (path, signer, status, text) in [
         (
             "/tenants/a/hooks",
@@ -404,6 +421,7 @@ fn tenants_are_resolved_once() {
             "once in each adapter"
         );
     }
+
     let email = Signature::sign(Service::Email, &secret("a-email"), BODY).to_string();
     let headers = vec![("mail-signature", email), ("x-tenant", "a".to_owned())];
     let (status, text) = response(
@@ -420,6 +438,7 @@ fn tenants_are_resolved_once() {
             "extraction.completed a/email:extraction.completed:id:7c0e a -"
         )
     );
+
     // A forged header does not reach the resolver.
     let before = calls.load(Ordering::Relaxed);
     let unsigned = Request {

@@ -95,6 +95,7 @@ async fn spawn(directory: &Path) -> Child {
             return process;
         }
     }
+
     panic!("redis-server exited before it was ready");
 }
 
@@ -113,10 +114,8 @@ async fn redis_keeps_the_rules() {
 #[ignore = "needs redis-server"]
 async fn processes_share_the_states() {
     let server = Server::start().await;
-    let (here, there) = (
-        Dedup::new(Arc::new(server.store())),
-        Dedup::new(Arc::new(server.store())),
-    );
+    let here = Dedup::new(Arc::new(server.store()));
+    let there = Dedup::new(Arc::new(server.store()));
     assert_eq!(
         here.run_once(delivery(BODY), handle).await.unwrap(),
         RunOnce::Handled(())
@@ -125,6 +124,7 @@ async fn processes_share_the_states() {
         there.run_once(delivery(BODY), handle).await.unwrap(),
         RunOnce::Duplicate
     );
+
     // Programs with other prefixes are apart.
     let other = Dedup::new(Arc::new(server.store().prefix("other:")));
     assert_eq!(
@@ -164,8 +164,10 @@ async fn an_outage_of_redis_is_survived() {
     let dedup = Dedup::new(Arc::new(server.store()));
     let handled = async || dedup.run_once(delivery(BODY), handle).await;
     assert_eq!(handled().await.unwrap(), RunOnce::Handled(()));
+
     server.signal("STOP").await;
     assert!(matches!(handled().await, Err(DedupError::Store(_))));
+
     server.signal("CONT").await;
     let back = async |expected: RunOnce<()>| {
         let again = async {
@@ -177,9 +179,11 @@ async fn an_outage_of_redis_is_survived() {
             .await
             .expect("Redis is back");
     };
+
     back(RunOnce::Duplicate).await;
     server.stop().await;
     assert!(matches!(handled().await, Err(DedupError::Store(_))));
+
     server.restart().await;
     back(RunOnce::Handled(())).await;
 }
@@ -238,7 +242,8 @@ enum Fate {
 #[ignore = "needs redis-server"]
 async fn a_demoted_or_silent_redis_is_left_for_the_new_primary() {
     for fate in [Fate::Demoted, Fate::WithoutPrimary, Fate::Silent] {
-        let (old, new) = (Server::start().await, Server::start().await);
+        let old = Server::start().await;
+        let new = Server::start().await;
         let address = Address::of(&old);
         let dedup = Dedup::new(Arc::new(address.store()));
         let handled = async |body: &str| dedup.run_once(delivery(body), handle).await;
@@ -295,8 +300,10 @@ async fn a_redis_that_is_loading_is_asked_again() {
         let error = handled().await.expect_err("it is loading");
         assert!(format!("{error:?}").contains("oading"), "{error:?}");
     }
+
     address.lead_to(&server);
     assert_eq!(handled().await.unwrap(), RunOnce::Handled(()));
+
     answering.abort();
 }
 

@@ -42,6 +42,7 @@ fn published_vectors_verify() {
             "upper case"
         );
     }
+
     // Far longer than HMAC's block size:
     // head -c 1048576 /dev/zero | tr '\0' s >key; python3 -c
     // "import hmac; print(hmac.new(open('key','rb').read(), b'{}', 'sha256').hexdigest())"
@@ -58,6 +59,7 @@ fn only_the_exact_format_is_a_signature() {
     let extraction = format!("sha256={digits}");
     assert!(Signature::parse(Service::Email, &digits).is_ok());
     assert!(Signature::parse(Service::Extraction, &extraction).is_ok());
+
     let is_malformed = |service, value: &str| {
         assert_eq!(
             Signature::parse(service, value).unwrap_err(),
@@ -65,6 +67,7 @@ fn only_the_exact_format_is_a_signature() {
             "{value:?}"
         );
     };
+
     is_malformed(Service::Email, &extraction);
     is_malformed(Service::Extraction, &digits);
     for prefix in [
@@ -78,6 +81,7 @@ fn only_the_exact_format_is_a_signature() {
     ] {
         is_malformed(Service::Extraction, &format!("{prefix}{digits}"));
     }
+
     let g = format!("{}g0", &digits[2..]);
     for value in [
         "",
@@ -89,6 +93,7 @@ fn only_the_exact_format_is_a_signature() {
         is_malformed(Service::Email, value);
         is_malformed(Service::Extraction, &format!("sha256={value}"));
     }
+
     for around in [" ", "\n", "\"", "\0", "ü"] {
         is_malformed(Service::Email, &format!("{digits}{around}"));
         is_malformed(Service::Email, &format!("{around}{digits}"));
@@ -105,6 +110,7 @@ fn exactly_one_header_of_either_service_is_accepted() {
             .map(|(name, value)| (*name, value.as_bytes()));
         Signature::from_headers(headers).map(|signature| signature.service())
     };
+
     assert_eq!(
         find(&[("host", "x"), ("MAIL-signature", &digits)]),
         Ok(Service::Email)
@@ -117,6 +123,7 @@ fn exactly_one_header_of_either_service_is_accepted() {
         find(&[("signature", &digits)]),
         Err(Rejection::MissingSignature)
     );
+
     for second in [
         ("mail-signature", &*digits),
         ("x-service-signature", ""),
@@ -125,6 +132,7 @@ fn exactly_one_header_of_either_service_is_accepted() {
         let found = find(&[("mail-signature", &digits), second]);
         assert_eq!(found, Err(Rejection::DuplicateSignature));
     }
+
     assert_eq!(
         find(&[("mail-signature", &extraction)]),
         Err(Rejection::MalformedSignature)
@@ -139,10 +147,12 @@ fn the_headers_of_a_request_verify_in_one_line() {
         verifier.verify(&headers, BODY).unwrap_err(),
         Rejection::MissingSignature
     );
+
     let value: http::HeaderValue = header(&secret(0), BODY).parse().unwrap();
     headers.insert("mail-signature", value.clone());
     assert_eq!(verifier.verify(&headers, BODY).unwrap().id(), Some("1"));
     assert_eq!(verifier.verify(&value, BODY).unwrap().id(), Some("1"));
+
     headers.append("Mail-Signature", value);
     assert_eq!(
         verifier.verify(&headers, BODY).unwrap_err(),
@@ -159,6 +169,7 @@ fn unusable_secrets_are_refused() {
         check(&Verifier::email(secret(0)), forged, b"{}"),
         Err(Rejection::Mismatch)
     );
+
     // HMAC pads keys with zero bytes, so a key of zero bytes equals the empty key.
     for zeros in [0, 1, 32, 64, 65] {
         assert_eq!(Secret::new(vec![0; zeros]).unwrap_err(), SecretError::Empty);
@@ -167,13 +178,16 @@ fn unusable_secrets_are_refused() {
             SecretError::Empty
         );
     }
+
     assert_eq!(
         Secret::new("whsec_5a6b\n").unwrap_err(),
         SecretError::SurroundingWhitespace
     );
     assert!(Secret::new("").is_err());
+
     let no_secrets = Verifier::with_secrets(Service::Email, []).unwrap_err();
     assert_eq!(no_secrets, SecretError::NoSecrets);
+
     let five = Verifier::with_secrets(Service::Email, (0..=MAX_SECRETS).map(secret));
     assert_eq!(five.unwrap_err(), SecretError::TooManySecrets);
 }
@@ -190,7 +204,9 @@ fn a_changed_body_does_not_verify() {
         let rejected = verifier.verify(&signature, changed.to_owned());
         assert_eq!(rejected.unwrap_err(), Rejection::Mismatch);
     }
+
     assert!(verifier.verify(&signature, body).is_ok());
+
     // Bodies that are no delivery verify as bytes, and are not parsed before they do.
     for body in [&b"\xFF\xFE\x00"[..], b"not json", b""] {
         assert_eq!(check(&verifier, &header(&secret(0), body), body), Ok(0));
@@ -213,6 +229,7 @@ fn rotation_accepts_several_secrets() {
         let delivery = verifier.verify(header(&secret(index), BODY), BODY).unwrap();
         assert_eq!(delivery.matched_secret(), Some(index));
     }
+
     let retired = header(&secret(MAX_SECRETS), BODY);
     assert_eq!(
         verifier.verify(&retired, BODY).unwrap_err(),
@@ -250,6 +267,7 @@ fn one_verifier_for_both_services_needs_two_secrets() {
         .verify_signature(&signed, extraction_body)
         .unwrap_err();
     assert_eq!(rejection, Rejection::MissingSignature);
+
     let rejection = email
         .verify(signed.to_string(), extraction_body)
         .unwrap_err();
@@ -267,12 +285,14 @@ fn one_verifier_for_both_services_needs_two_secrets() {
             .service(),
         Service::Email
     );
+
     // Both compute the same MAC, so with one secret each would accept the other's deliveries.
     let refused = email
         .clone()
         .and(&Verifier::extraction(secret(0)))
         .unwrap_err();
     assert_eq!(refused, SecretError::Shared);
+
     let refused = both
         .replace(Service::Extraction, [secret(2), secret(0)])
         .unwrap_err();
@@ -292,6 +312,7 @@ fn debug_output_shows_neither_secret_nor_body() {
         "{printed}"
     );
     fn assert_bounds<T: Send + Sync + Clone + Unpin + 'static>() {}
+
     assert_bounds::<Verifier>();
     assert_bounds::<Secret>();
     assert_bounds::<Delivery>();

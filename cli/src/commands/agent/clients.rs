@@ -65,10 +65,12 @@ impl Client {
         if self.id != "codex" {
             return format!("{:#}\n", json!({self.key: {NAME: entry}}));
         }
+
         let mut server = Table::new();
         for (member, value) in entry.as_object().into_iter().flatten() {
             server[member.as_str()] = to_item(value);
         }
+
         let mut servers = Table::new();
         servers.set_implicit(true);
         servers[NAME] = server.into();

@@ -39,6 +39,7 @@ impl Candidate<'_> {
         if self.plan.only_to.is_some() {
             return Ok(());
         }
+
         let before = self.ledger.got_before(self.id).await?;
         let mut found: Option<(u64, StoredJob)> = None;
         for (people, job) in self.others(context).await? {
@@ -58,6 +59,7 @@ impl Candidate<'_> {
                 found = Some((people, job));
             }
         }
+
         if let Some((people, job)) = found {
             return Err(self.refusal(context, people, &job));
         }
@@ -67,6 +69,7 @@ impl Candidate<'_> {
         let Some(before) = before else {
             return Ok(());
         };
+
         let when = context.out.local_time(&before.last.to_rfc3339());
         let message = format!(
             "{} already got this email, {when}",
@@ -102,11 +105,13 @@ impl Candidate<'_> {
         if shared.is_empty() {
             return Ok(Vec::new());
         }
+
         let jobs = all(context, self.ledger, self.option).await?;
         let with_people = |job: StoredJob| {
             let shared = shared.iter().find(|shared| shared.id == job.id())?;
             (job.plan.service == self.plan.service).then_some((shared.people, job))
         };
+
         Ok(jobs.into_iter().filter_map(with_people).collect())
     }
 

@@ -78,6 +78,7 @@ impl LedgerOption {
                  that can be written",
             )
         };
+
         private_files::create_dir(folder).map_err(|error| failed(&error))?;
         if !path.exists() {
             // Private, as SQLite's other files then are, too. Another process may be as fast.
@@ -295,7 +296,8 @@ impl StoredJob {
     }
 
     pub fn summary(&self) -> JobSummary {
-        let (plan, record) = (&self.plan, &self.record);
+        let plan = &self.plan;
+        let record = &self.record;
         let state = self.state();
         let totals = record.totals;
         // A run with --sandbox uses nothing of the profile but its guard.
@@ -350,6 +352,7 @@ impl StoredJob {
         if word == "complete" && !counts.is_empty() {
             return format!("{word} with {counts}");
         }
+
         match self.plan.scheduled_at() {
             Some(at) if state == JobState::Complete && at > chrono::Utc::now() => {
                 format!("scheduled for {}", at.format("%Y-%m-%d %H:%M UTC"))

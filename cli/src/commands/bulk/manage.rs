@@ -65,6 +65,7 @@ impl List {
                 ));
             }
         }
+
         context
             .out
             .list(&jobs, VIEW, "no jobs; start one with `svc bulk send`")
@@ -109,6 +110,7 @@ impl Forget {
             context.out.note(&format!("{people} would be forgotten"));
             return Ok(());
         }
+
         let forgotten = ledger.forget().await?;
         let sentence = format!("{forgotten} forgotten");
         context.out.done(&sentence, &Forgotten { forgotten })
@@ -214,6 +216,7 @@ impl Report {
                     .note(&format!("{open} accepted emails have no final status yet"));
             }
         }
+
         let mut unchecked = 0_u64;
         let mut items = Items::new(&context.out, &COLUMNS).streamed();
         let is_asked_for = |row: &Outcome| {
@@ -233,6 +236,7 @@ impl Report {
                 Ok(())
             }
         };
+
         job.report(each).await?;
         if unchecked > 0 && !self.refresh {
             let refresh = job.svc(context, "report");
@@ -240,6 +244,7 @@ impl Report {
                 "whether {unchecked} accepted emails were delivered is not checked yet: {refresh} --refresh"
             ));
         }
+
         if context.out.is_table() && !items.are_lines {
             context.out.list(items.document(), REPORT_VIEW, "no rows")
         } else {
@@ -293,6 +298,7 @@ impl Cancel {
         if job.state() == JobState::Complete && !is_scheduled {
             return Err(Failure::new(Kind::Refused, "the job is complete").code("job_is_complete"));
         }
+
         if is_scheduled {
             job.plan.check_service(context)?;
         }
@@ -302,6 +308,7 @@ impl Cancel {
                 .note(&format!("job {} would be cancelled", job.id()));
             return Ok(());
         }
+
         if job.state() != JobState::Complete {
             job.ledger.set_state(job.id(), SendState::Cancelled).await?;
             job.reload().await?;
@@ -337,7 +344,8 @@ async fn cancel_scheduled(
     context: &Context,
     job: &mut StoredJob,
 ) -> Result<Option<Failure>, Failure> {
-    let (mut ids, mut count) = (Vec::new(), 0);
+    let mut ids = Vec::new();
+    let mut count = 0;
     job.report(|row| {
         count += u64::from(row.status == "cancelled");
         let number = row.row;
@@ -345,10 +353,8 @@ async fn cancel_scheduled(
         Ok(())
     })
     .await?;
-    let (client, total) = (
-        context.clients.email_client().await?,
-        count + ids.len() as u64,
-    );
+    let client = context.clients.email_client().await?;
+    let total = count + ids.len() as u64;
     let progress = context
         .out
         .progress(format!("cancelling {total} scheduled emails"));
@@ -376,6 +382,7 @@ async fn cancel_scheduled(
             Err(failure) => failed = Some(failure),
         }
     }
+
     drop(cancelled);
     drop(progress);
     let said = format!("{count} of {total} scheduled emails are cancelled");
@@ -384,6 +391,7 @@ async fn cancel_scheduled(
         *message = format!("{said}: {message}");
         return Err(failure.hint("cancel the job again"));
     }
+
     if count > 0 {
         job.ledger.set_state(job.id(), SendState::Cancelled).await?;
         job.reload().await?;
@@ -428,6 +436,7 @@ impl Remove {
                 .code("job_is_running")
                 .hint(format!("stop it first: {}", job.svc(context, "cancel"))));
         }
+
         let waits = match &job.plan.email.scheduled_at {
             Some(at) if job.state() != JobState::Cancelled => {
                 let at = context.out.local_time(at.as_str());
@@ -444,6 +453,7 @@ impl Remove {
             context.out.note(&format!("job {id} would be deleted"));
             return Ok(());
         }
+
         job.ledger.remove(&id).await?;
         context.deleted("job", &id, &id)
     }
@@ -485,6 +495,7 @@ impl Settle {
             )
             .code("job_is_cancelled"));
         }
+
         // As an address is compared, or any other text.
         let key = |text: &str| check(text).unwrap_or_else(|_| text.to_owned());
         // The rows, and for those that were accepted none.
@@ -517,12 +528,15 @@ impl Settle {
             }
             Ok::<_, Failure>(rows)
         };
-        let (sent, resend) = (rows("--sent", &self.sent)?, rows("--resend", &self.resend)?);
+
+        let sent = rows("--sent", &self.sent)?;
+        let resend = rows("--resend", &self.resend)?;
         if let Some(both) = sent.iter().find(|row| resend.contains(row)) {
             return Err(Failure::usage(format!(
                 "row {both} is in both --sent and --resend"
             )));
         }
+
         let (sent, resend) = job.ledger.settle(job.id(), &sent, &resend).await?;
         job.reload().await?;
         context.out.note(&format!(
@@ -533,6 +547,7 @@ impl Settle {
                 .out
                 .hint(&format!("send them: {}", job.svc(context, "resume")));
         }
+
         show(context, &job)
     }
 }
@@ -553,6 +568,7 @@ pub fn list(context: &Context, option: &str, path: &Path) -> Result<Vec<String>,
     if bytes.trim_ascii().is_empty() && option != "--suppress" {
         return Ok(Vec::new());
     }
+
     let options = ColumnOptions::default();
     let records = Records::new(Box::new(std::io::Cursor::new(bytes.clone())), path)?;
     let has_addresses = |columns: &[Arc<str>]| {
@@ -560,6 +576,7 @@ pub fn list(context: &Context, option: &str, path: &Path) -> Result<Vec<String>,
             .address(&columns.iter().map(AsRef::as_ref))
             .is_ok_and(|at| at.is_some())
     };
+
     if !records.columns().is_none_or(has_addresses) {
         let text = String::from_utf8_lossy(&bytes);
         let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
@@ -568,7 +585,9 @@ pub fn list(context: &Context, option: &str, path: &Path) -> Result<Vec<String>,
             .map(str::to_owned)
             .collect());
     }
-    let (mut people, mut entries) = (PeopleFile::new(records, &options)?, Vec::new());
+
+    let mut people = PeopleFile::new(records, &options)?;
+    let mut entries = Vec::new();
     while let Some(Person {
         record, address, ..
     }) = people.next()?
@@ -585,5 +604,6 @@ pub fn list(context: &Context, option: &str, path: &Path) -> Result<Vec<String>,
         let value = address.and_then(|at| record.fields.get(at)?.1.as_str());
         entries.extend(value.filter(|value| !value.is_empty()).map(str::to_owned));
     }
+
     Ok(entries)
 }

@@ -80,6 +80,7 @@ impl Renderer {
                 .add_template_owned(option.clone(), text)
                 .map_err(failed)?;
         }
+
         let is_constant =
             |text: &&String| !["{{", "{%", "{#"].iter().any(|mark| text.contains(mark));
         let text_of_html = email
@@ -125,6 +126,7 @@ impl Renderer {
                 return Err(format!("{option}: a value contains a line end"));
             }
         }
+
         email.to = vec![to.to_owned()];
         if let (Some(html), None, None) = (&email.html, &email.text, &email.template_id) {
             let text = self.text_of_html.clone();
@@ -148,6 +150,7 @@ impl Renderer {
                 .headers
                 .insert("List-Unsubscribe-Post".to_owned(), one_click.into());
         }
+
         Ok(email)
     }
 
@@ -197,7 +200,8 @@ fn check_tags(text: &str) -> Result<(), String> {
 /// strings. Ends where the engine ends it.
 static TAG: LazyLock<Regex> = LazyLock::new(|| {
     let only = |word| format!(r"\{{%[-+]?[ \t\r\n\f]*{word}[ \t\r\n\f]*[-+]?%\}}");
-    let (raw, end) = (only("raw"), only("endraw"));
+    let raw = only("raw");
+    let end = only("endraw");
     let code = r#"(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^"'{}])*?"#;
     let pattern = format!(
         r"(?s)\{{#.*?(?:#\}}|\z)|{raw}.*?(?:{end}|\z)|(\{{\{{{code}\}}\}}|\{{%{code}%\}})|(\{{[{{%])"
@@ -319,6 +323,7 @@ mod tests {
             email.subject = subject.to_owned();
             render(email, values).expect("valid").subject
         };
+
         assert_eq!(
             with_subject("Hi {{ name|default('there') }}", json!({})),
             "Hi there"
@@ -380,6 +385,7 @@ mod tests {
             let expected = format!("--text: line {line}: a placeholder {problem}");
             assert_eq!(failure.message, expected);
         }
+
         let elif = |count| format!("{{% if 0 %}}{}{{% endif %}}", "{% elif 1 %}".repeat(count));
         assert!(Renderer::new(email().text(elif(501)), None).is_err());
         for text in [

@@ -38,6 +38,7 @@ impl Outcome {
             };
             message.get_or_insert_with(|| text.to_owned());
         }
+
         if let Some(known) = row.final_status.filter(|_| is_accepted) {
             status = known.status;
             message = known.reason.or(message);

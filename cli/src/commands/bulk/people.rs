@@ -17,7 +17,7 @@ use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::columns::{ColumnOptions, names, placeholder};
-use crate::input::email::{check, hash, hash_of};
+use crate::input::email::{check, hash, hash_of, invisible_character};
 use crate::input::opt_outs::{NOT_SAID, OptOuts, Subscribed};
 use crate::input::people::{PeopleFile, Person};
 use crate::input::records::Record;
@@ -101,6 +101,7 @@ impl Checked {
         if !is_problem && self.left_out.len() >= LEFT_OUT {
             return;
         }
+
         let shown = one_line(address).chars().take(80).collect::<String>();
         let place = match shown.as_str() {
             "" => format!("row {row}"),
@@ -168,6 +169,7 @@ impl People {
         ] {
             values.insert(name.to_owned(), value.into());
         }
+
         let fields = values
             .into_iter()
             .map(|(key, value)| (Arc::from(key), value))
@@ -187,6 +189,7 @@ impl People {
             number,
             fields,
             problem: None,
+            misplaced: None,
         };
         self.add(
             Person {
@@ -214,16 +217,25 @@ impl People {
             problem,
             ..
         } = record;
-        match (&subscribed, hash_of(&address)) {
-            (Subscribed::No(_), _) => self.opted_out.extend(opted_out.iter().map(|it| hash(it))),
-            (Subscribed::Unclear(_), Some(hash)) => _ = self.unclear.entry(hash).or_insert(row),
-            _ => {}
+        let opted_out = opted_out.iter().map(|address| hash(address));
+        match &subscribed {
+            Subscribed::No(_) => self.opted_out.extend(opted_out),
+            Subscribed::Unclear(_) => {
+                for address in opted_out {
+                    self.unclear.entry(address).or_insert(row);
+                }
+            }
+            Subscribed::Yes | Subscribed::Unsaid => {}
         }
+
         let invalid = |problem| ("invalid".to_owned(), problem);
         let is_subscribed = subscribed == Subscribed::Yes;
         let left_out = match subscribed {
             Subscribed::No(column) => {
-                let why = format!("not subscribed, as `{column}` says");
+                let mut why = format!("not subscribed, as `{column}` says");
+                if let Some(invisible) = invisible_character(&address) {
+                    why = format!("{why}; {invisible}");
+                }
                 Some(("unsubscribed".to_owned(), why))
             }
             Subscribed::Unclear(why) => Some(invalid(problem.unwrap_or(why))),
@@ -275,7 +287,8 @@ impl People {
         let is_missing = |value: &Value| {
             value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
         };
-        let (mut values, mut columns) = (Map::new(), HashMap::<String, &Arc<str>>::new());
+        let mut values = Map::new();
+        let mut columns = HashMap::<String, &Arc<str>>::new();
         let mut problem = None;
         for (name, value) in &record.fields {
             if self.columns.len() < COLUMNS && !self.columns.contains(name) {
@@ -308,6 +321,7 @@ impl People {
                 }
             }
         }
+
         let unused = FIELDS.iter().filter(|name| values.contains_key(**name));
         self.unused_columns
             .extend(unused.filter(|name| !self.renderer.uses(name)));
@@ -323,11 +337,13 @@ impl People {
             let mut columns = self.columns.iter();
             used == "row" || columns.any(|name| **name == *used || placeholder(name) == used)
         };
+
         let missing = self.renderer.used().filter(|used| !has_column(used));
         let missing = missing.map(|name| format!("`{name}`")).collect::<Vec<_>>();
         if missing.is_empty() {
             return None;
         }
+
         let columns = self.columns.iter().cloned().collect::<Vec<_>>();
         let columns = names(&columns);
         Some(format!(
@@ -420,6 +436,7 @@ impl People {
         if selection.suppressed.contains(&hash) {
             return because("suppressed", "the address is in the file of --suppress");
         }
+
         let email = match plan.render(&self.renderer, &prepared) {
             Ok(email) => email,
             Err(problem) => return because("invalid", &problem),
@@ -430,6 +447,7 @@ impl People {
         if !seen.insert(hash) && !selection.keep_duplicates {
             return because("duplicate", "an earlier row has the same address");
         }
+
         if let Some(client) = &selection.guard {
             guard_allows(client, row, &email)?;
         }
@@ -463,7 +481,9 @@ pub async fn subscribers(
     let Some(audience) = &plan.audience else {
         return Ok(None);
     };
-    let (mut subscribed, mut opted_out) = (HashSet::new(), HashSet::new());
+
+    let mut subscribed = HashSet::new();
+    let mut opted_out = HashSet::new();
     let read = contact_pages::of_audience(context, client, audience, None, |contact| {
         // Another contact of the audience may have the same address.
         let hashes = if is_subscribed(&contact)? {

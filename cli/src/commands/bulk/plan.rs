@@ -127,10 +127,12 @@ impl Plan {
 
     /// Whether this run has the service of the job.
     pub fn check_service(&self, context: &Context) -> Result<(), Failure> {
-        let (here, there) = (service(context), &self.service);
+        let here = service(context);
+        let there = &self.service;
         if here == *there {
             return Ok(());
         }
+
         let hint = if is_sandbox(there) {
             "add --sandbox".to_owned()
         } else {
@@ -163,6 +165,7 @@ impl Plan {
         for content in contents {
             digest.update(Sha256::digest(content));
         }
+
         Ok(hex::encode(&digest.finalize()[..16]))
     }
 }
@@ -228,6 +231,7 @@ mod tests {
         for name in ["", " ", "x@y.test", "<x>", "a\"b"] {
             assert_eq!(to(name).as_deref(), Ok("a@b.test"), "{name}");
         }
+
         assert!(to("a\r\nBcc: c@d.test").is_err());
         let named_before = named("Ada <a@b.test>", Some(&json!("Eve")));
         assert_eq!(named_before.as_deref(), Ok("Ada <a@b.test>"));

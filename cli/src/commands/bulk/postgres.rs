@@ -40,11 +40,13 @@ fn tls(context: &Context) -> Result<ClientConfig, Failure> {
     let Some(pem) = context.clients.ca_bundle()? else {
         return ClientConfig::with_platform_verifier().map_err(|error| failed(&error));
     };
+
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&pem) {
         let certificate = certificate.map_err(|error| failed(&error))?;
         roots.add(certificate).map_err(|error| failed(&error))?;
     }
+
     Ok(ClientConfig::builder()
         .with_root_certificates(roots)
         .with_no_client_auth())

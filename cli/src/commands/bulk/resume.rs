@@ -25,6 +25,7 @@ use crate::output_schema::of;
 use crate::prepared::{confirm, decided};
 use crate::settings::Key;
 use crate::stop::StopSignal;
+use crate::time_options;
 
 /// Continue a job
 ///
@@ -164,15 +165,21 @@ fn left(job: &StoredJob, again: &[RowStatus]) -> u64 {
 
 /// Asks whether emails whose time is over are sent now.
 pub async fn check_time(context: &Context, plan: &Plan) -> Result<(), Failure> {
-    let Some(at) = plan.scheduled_at().filter(|at| *at < chrono::Utc::now()) else {
+    let Some(at) = plan.scheduled_at() else {
         return Ok(());
     };
+    // By the clock that the service sends by, as `--at` is.
+    if at >= time_options::now(context).await? {
+        return Ok(());
+    }
+
     let at = context.out.local_time(&at.to_rfc3339());
     if !context.out.can_ask() {
         return Err(Failure::input(format!("the time of the job is over: {at}"))
             .code("job_is_overdue")
             .hint("resume it on a terminal, or send the file again with another --at"));
     }
+
     confirm(
         context,
         &format!("The emails were for {at}. Send them now?"),
@@ -247,6 +254,7 @@ pub async fn may_continue(
         .code("recipient_guard")
         .hint("set the same rules and redirect again (docs/guides/recipient-guard.md)"));
     }
+
     if plan.key != fingerprint(job, key) {
         let question = "this is not the key that the job was started with, which may belong to \
                         another organization. Continue?";

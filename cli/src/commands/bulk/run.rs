@@ -135,6 +135,7 @@ fn note_pause(context: &Context, job: &StoredJob, pause: Option<Duration>) {
         let resume = job.svc(context, "resume");
         return context.out.note(&format!("paused; go on: {resume}"));
     };
+
     let until = context.out.local_time(&(Utc::now() + pause).to_rfc3339());
     let pause = pause.as_secs();
     context.out.note(&format!(
@@ -237,6 +238,7 @@ fn report(
         hints.extend((unknown > 0).then(|| again("also those that are unknown")));
         return Err(failure.hint(hints.join("\n")));
     }
+
     let mut settle = format!("{}\n{}", list("unknown"), again("send them again"));
     settle.push_str(&format!(
         "\nor decide about each: {} --sent FILE --resend FILE",
@@ -277,6 +279,7 @@ fn report(
             .code("bulk_partly_refused")
             .hint(hint));
     }
+
     Ok(())
 }
 

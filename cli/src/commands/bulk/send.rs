@@ -38,8 +38,8 @@ use crate::dry_run;
 use crate::failure::{Failure, Kind};
 use crate::input::attach::Attach;
 use crate::input::columns::{ColumnOptions, DECLARED};
-use crate::input::email::{check, hash_of};
-use crate::input::people::PeopleFile;
+use crate::input::email::{check, hash};
+use crate::input::people::{PeopleFile, addresses};
 use crate::input::records::Records;
 use crate::output::{one_line, to_value};
 use crate::output_schema::of;
@@ -201,7 +201,8 @@ impl Send {
         new.rate = plan.rate.unwrap_or_default();
         ledger.draft(&new).await?;
         let draft = Draft { ledger, new, plan };
-        let (ledger, id) = (draft.ledger.clone(), draft.new.id.clone());
+        let ledger = draft.ledger.clone();
+        let id = draft.new.id.clone();
 
         let prepared = self.prepare(context, &client, &key, draft, contents, &mut stop);
         if let Err(failure) = prepared.await {
@@ -233,6 +234,7 @@ impl Send {
             let name = plan::attachment(number);
             draft.ledger.add_file(&id, &name, content).await?;
         }
+
         let mut renderer = draft.plan.renderer(contents)?;
         let mut columns = self.columns.clone();
         let people = loop {
@@ -262,6 +264,7 @@ impl Send {
         if checked.count == 0 {
             return Err(nothing_to_send(&draft.plan, &people, checked));
         }
+
         check_limits(context, checked.count)?;
         self.refuse_again(context, &draft, checked.count).await?;
         self.note_problems(context, &draft.plan, &people, &checked);
@@ -280,6 +283,7 @@ impl Send {
         if stop.recv().now_or_never().is_some() {
             return Err(context.caller.changes.interruption());
         }
+
         let settings =
             serde_json::to_value(&draft.plan).map_err(|e| Failure::other(e.to_string()))?;
         loop {
@@ -341,6 +345,7 @@ impl Send {
                 "{invalid} {rows} invalid and left out: {problems}{more}"
             ));
         }
+
         if !self.suppress.is_empty() && plan.left_out.of("suppressed") == 0 {
             context
                 .out
@@ -365,6 +370,7 @@ impl Send {
         for row in &checked.left_out {
             context.out.note(&format!("left out: {row}"));
         }
+
         let more = plan.left_out.total() - checked.left_out.len() as u64;
         if more > 0 {
             context.out.note(&format!("left out: {more} more rows"));
@@ -374,6 +380,7 @@ impl Send {
                 .out
                 .note("--again: people who have just got an email are included");
         }
+
         let first = checked.first.as_slice();
         let first = client.emails().send_batch(first).to_request()?;
         let counts = [
@@ -401,6 +408,7 @@ impl Send {
             return Err(Failure::usage("the emails have no content")
                 .hint("give --text, --html or --template"));
         }
+
         if let Some(address) = &self.only_to {
             check(address).map_err(|problem| Failure::usage(format!("--only-to: {problem}")))?;
         }
@@ -415,6 +423,7 @@ impl Send {
                     .hint(format!("omit --unsubscribe, or --header '{name}: …'")),
             );
         }
+
         let file = self.file.as_deref().filter(|path| path.as_os_str() != "-");
         let file = file.map(|path| {
             std::path::absolute(context.settings.path(path))
@@ -471,6 +480,7 @@ impl Send {
                 .read_file(context, draft, renderer, columns, stop)
                 .await;
         };
+
         let audience = if context.settings.dry_run {
             Names::<Audience>::new(context, client)
                 .existing(audience)
@@ -492,6 +502,7 @@ impl Send {
         while let Ok(page) = read.try_recv() {
             draft.ledger.add(&draft.new.id, &page).await?;
         }
+
         Ok(people)
     }
 
@@ -530,13 +541,17 @@ impl Send {
         let mut suppressed = HashSet::new();
         for path in &self.suppress {
             for address in list(context, "--suppress", path)? {
-                let hash = hash_of(&address).filter(|_| !address.contains('*'));
-                suppressed.insert(hash.ok_or_else(|| {
+                let refused = |why: &str| {
                     let shown = one_line(&address).chars().take(80).collect::<String>();
-                    let problem = format!("`{shown}` is not an address");
+                    let problem = format!("`{shown}` is not an address: {why}");
                     Failure::input(format!("--suppress: {}: {problem}", path.display()))
                         .hint("write one address per line, or name the column `email`")
-                })?);
+                };
+                if address.contains('*') {
+                    return Err(refused("it has a `*`"));
+                }
+                let readings = addresses(&address).map_err(refused)?;
+                suppressed.extend(readings.iter().map(|address| hash(address)));
             }
         }
         Ok(Selection {
@@ -562,7 +577,8 @@ impl Send {
             text.push_str(" to the sandbox");
         } else {
             let kind = key.mode().map(|mode| format!(", {mode} key"));
-            let (url, profile) = (&plan.service, &plan.profile);
+            let url = &plan.service;
+            let profile = &plan.profile;
             let kind = kind.unwrap_or_default();
             let of = if context.clients.told_other_service() {
                 "not that of "
@@ -571,6 +587,7 @@ impl Send {
             };
             text.push_str(&format!(" to {url} ({of}profile {profile}{kind})"));
         }
+
         if let Some(at) = &plan.email.scheduled_at {
             text.push_str(&format!(", for {}", context.out.local_time(at.as_str())));
         }
@@ -630,6 +647,7 @@ async fn check_sender(context: &Context, client: &EmailClient, from: &str) -> Re
     }) else {
         return Ok(());
     };
+
     let timeout = context.settings.timeout.value.min(Duration::from_secs(10));
     let domains = match client.domains().list().retries(0).timeout(timeout).await {
         Err(error) if error.status().is_some_and(|status| status == 401) => {
@@ -642,6 +660,7 @@ async fn check_sender(context: &Context, client: &EmailClient, from: &str) -> Re
         name.as_deref()
             .is_some_and(|name| is_same_domain(name, &domain))
     };
+
     let (problem, next) = match domains.iter().find(|each| is_sender(&each.name)) {
         Some(found) if found.verified == Some(false) => (
             format!("the domain {domain} of --from is not verified"),

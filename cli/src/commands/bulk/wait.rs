@@ -56,6 +56,7 @@ impl Wait {
         if !self.wait || sent.as_ref().is_err_and(|failure| !is_result(failure)) {
             return sent;
         }
+
         let followed = context
             .caller
             .unless_stopped(stop, follow(context, client, job))
@@ -101,7 +102,9 @@ pub async fn refresh(
     .await?;
     let all = open.len();
     let progress = context.out.progress("waiting for delivery");
-    let (mut found, mut left, mut done) = (Vec::new(), 0, 0);
+    let mut found = Vec::new();
+    let mut left = 0;
+    let mut done = 0;
     let mut asked = stream::iter(open)
         .map(async |(row, id)| (client.emails().get(&id).await, row))
         .buffer_unordered(CONCURRENCY);
@@ -121,7 +124,8 @@ pub async fn refresh(
             return Err(Failure::other(message));
         };
         if status.is_final() {
-            let (status, reason) = (status.to_string(), follow::reason(&email));
+            let status = status.to_string();
+            let reason = follow::reason(&email);
             found.push((row, FinalStatus { status, reason }));
         } else {
             left += 1;
@@ -134,6 +138,7 @@ pub async fn refresh(
             "waiting for delivery: {done} of {all} asked for, {left} in progress"
         ));
     }
+
     job.ledger.set_final(job.id(), &found).await?;
     Ok(left)
 }
@@ -161,7 +166,8 @@ async fn follow(context: &Context, client: &EmailClient, job: &StoredJob) -> Res
 
 /// Fails if an email was not delivered.
 async fn verdict(context: &Context, job: &StoredJob) -> Result<(), Failure> {
-    let (mut counts, mut failed) = (BTreeMap::<_, u64>::new(), 0_u64);
+    let mut counts = BTreeMap::<_, u64>::new();
+    let mut failed = 0_u64;
     job.each_row(&[RowStatus::Accepted], |row| {
         if let Some(FinalStatus { status, .. }) = row.final_status {
             failed += u64::from(EmailStatus::from(status.as_str()).is_undelivered());
@@ -179,6 +185,7 @@ async fn verdict(context: &Context, job: &StoredJob) -> Result<(), Failure> {
         let message = format!("{failed} of {total} accepted emails were not delivered: {counts}");
         return Err(Failure::check(message).code("bulk_not_delivered"));
     }
+
     if total > 0 {
         context.out.note(&format!("delivery: {counts}"));
     }

@@ -53,6 +53,7 @@ impl Work {
             context.out.note("no job has emails to send");
             return Ok(());
         }
+
         let mut stop = StopSignal::listen(context.settings.env.signals)?;
         let mut first = None;
         for job in jobs {
@@ -64,6 +65,7 @@ impl Work {
                 result => result?,
             }
         }
+
         first.map_or(Ok(()), Err)
     }
 
@@ -75,6 +77,7 @@ impl Work {
             };
             return Ok(vec![JobOption { job, ledger }.find(context).await?]);
         }
+
         let ledger = self.ledger.open(context).await?;
         let mut jobs = all(context, &ledger, &self.ledger).await?;
         jobs.retain(|job| {

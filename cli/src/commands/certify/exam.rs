@@ -141,6 +141,7 @@ impl Exam {
                 .map(|byte| if byte == b'~' { 0xE9 } else { byte })
                 .collect()
         };
+
         match body {
             Body::Formatted => format!("\n{value:#}\t").into_bytes(),
             Body::Spaced => spaced(&value).into_bytes(),

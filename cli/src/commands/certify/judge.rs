@@ -65,10 +65,12 @@ async fn repeated(exam: &Exam, request: &Request) -> Result<Finding, DeliveryErr
             format!("{first}: not accepted the first time"),
         ));
     }
+
     let second = exam.send(request).await?;
     if !second.is_accepted() {
         return Ok(Finding::failed(format!("{first}, then {second}"), request));
     }
+
     let id = &request.id;
     Ok(Finding::new(
         Grade::Passed,
@@ -84,6 +86,7 @@ async fn reveals_signature(exam: &Exam, request: &Request) -> Result<Finding, De
     let Received(Ok(response)) = &received else {
         return Ok(Finding::new(Grade::Passed, received));
     };
+
     let texts = response.headers.values().map(HeaderValue::as_bytes);
     let mut texts = texts
         .chain([&response.body[..]])

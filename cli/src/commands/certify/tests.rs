@@ -82,6 +82,7 @@ fn examine(
             .block_on(judge::examine(&exam, check))
             .expect("it listens")
     };
+
     checks.map(|check| (check.name, found(check))).collect()
 }
 

@@ -78,19 +78,22 @@ impl<'a> Examiner<'a> {
             recorder: Recorder::default(),
         };
         let is_set_up = |service| context.clients.is_configured(service);
-        let (email, extraction) = (is_set_up(Service::Email)?, is_set_up(Service::Extraction)?);
+        let email = is_set_up(Service::Email)?;
+        let extraction = is_set_up(Service::Extraction)?;
         if email || !extraction {
             let (url, key) = context.clients.endpoint(Service::Email).await?;
             examiner.target.email_url = Some(url);
             examiner.email_key = Some(key);
             examiner.speak(Dialect::default())?;
         }
+
         if extraction {
             let (url, key) = context.clients.endpoint(Service::Extraction).await?;
             examiner.extraction = Some(examiner.extraction_client(&url, &key)?);
             examiner.target.extraction_url = Some(url);
             examiner.extraction_key = Some(key);
         }
+
         Ok(examiner)
     }
 
@@ -104,6 +107,7 @@ impl<'a> Examiner<'a> {
         let (Some(url), Some(key)) = (&self.target.email_url, &self.email_key) else {
             return Ok(());
         };
+
         let recorder = self.recorder.clone();
         let builder = self.context.clients.email_builder_at(url, key)?;
         let builder = builder
@@ -214,8 +218,10 @@ impl<'a> Examiner<'a> {
             };
             made.change(|left| left.push(thing))?;
         }
+
         let webhook = NewWebhook::new(name.as_str(), step.events.iter().map(String::as_str));
-        let (email, extraction) = (self.email.clone(), self.extraction.clone());
+        let email = self.email.clone();
+        let extraction = self.extraction.clone();
         let mut secret = None;
         let created = match (kind, email, extraction, template) {
             (Kind::Audience, Some(email), ..) => {
@@ -276,6 +282,7 @@ impl<'a> Examiner<'a> {
                 })?;
             }
         }
+
         Ok(())
     }
 
@@ -304,6 +311,7 @@ impl<'a> Examiner<'a> {
         let Some(id) = known else {
             return Ok(false);
         };
+
         if let (Kind::Audience, Some(email)) = (thing.kind, self.email.clone()) {
             // A run makes few, and some lists have no end.
             let contacts = email.contacts().list(&id).await;
@@ -313,10 +321,12 @@ impl<'a> Examiner<'a> {
                     .await;
             }
         }
+
         let end = thing.kind.end(&segment(&id)).unwrap_or_default();
         let Some(call) = self.request(&end, "") else {
             return Err(Failure::usage("the service of what is left is not set up"));
         };
+
         let gone = self.send(CLEAN_UP, call).await.map(drop);
         match gone {
             Ok(()) => Ok(true),
@@ -332,7 +342,8 @@ impl<'a> Examiner<'a> {
     /// The id of something whose creation was not answered.
     async fn find(&mut self, thing: &Thing) -> Result<Option<String>, Failure> {
         let context = self.context;
-        let (email, extraction) = (self.email.as_ref(), self.extraction.as_ref());
+        let email = self.email.as_ref();
+        let extraction = self.extraction.as_ref();
         let found = match thing.kind {
             Kind::Audience => id_of::<Audience>(context, email, &thing.name).await,
             Kind::Domain => id_of::<Domain>(context, email, &thing.name).await,
@@ -363,10 +374,12 @@ impl<'a> Examiner<'a> {
             let at = at.and_then(|at| DateTime::parse_from_rfc3339(at).ok());
             at.is_none_or(|at| at < Utc::now() + TimeDelta::minutes(1))
         };
+
         let email = thing.email.as_ref().filter(|email| !is_due(email));
         let (Some(client), Some(email)) = (&self.email, email) else {
             return Ok(None);
         };
+
         let call = client.emails().send(email).idempotency_key(&thing.name);
         match self.send(CLEAN_UP, call).await {
             Ok(sent) => Ok(Some(sent.id)),
@@ -400,12 +413,14 @@ async fn id_of<R: Resource>(
     let Some(stream) = client.and_then(R::stream) else {
         return Ok(None);
     };
+
     let list = context.caller.read_all(stream).await?;
     if !list.is_complete() {
         return Err(Failure::other(
             "the list has more pages, which cannot be followed",
         ));
     }
+
     let mut items = list.items.iter().map(R::named);
     let found = items.find(|(_, known)| known.as_deref() == Some(name));
     Ok(found.map(|(id, _)| id.clone()))

@@ -86,6 +86,7 @@ impl Exchange {
             let (headers, body) = masked_message(headers.iter().cloned(), body);
             (by_name(&headers, without), without(&body))
         };
+
         let (request_headers, request_body) = mask(&self.request_headers, &self.request_body);
         let (headers, body) = mask(&self.headers, &self.body);
         Shown {

@@ -93,6 +93,7 @@ impl Made {
         let Ok(files) = fs::read_dir(dir) else {
             return Ok(found);
         };
+
         for file in files {
             let path = file?.path();
             if path.extension().is_none_or(|it| it != "json") {

@@ -36,6 +36,7 @@ impl Receiver {
         let Some(parsed) = parse_url(url) else {
             return Err(Failure::usage(format!("--listen: `{url}` is not a URL")));
         };
+
         let own = parsed
             .port_or_known_default()
             .filter(|_| is_loopback(&parsed));
@@ -44,6 +45,7 @@ impl Receiver {
                 "--listen names another host, so --port must say where its deliveries arrive here",
             ));
         };
+
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await;
         let listener = listener.map_err(|error| {
             Failure::other(format!("cannot listen on port {port}: {error}")).code("cannot_listen")
@@ -64,6 +66,7 @@ impl Receiver {
             });
             std::future::ready(StatusCode::from_u16(status).unwrap_or(StatusCode::OK))
         };
+
         let app = Router::new().fallback(axum::routing::post(receive));
         let serving = tokio::spawn(async move {
             // It ends with the run.
@@ -111,6 +114,7 @@ impl Examiner<'_> {
         let Some(receiver) = &self.receiver else {
             return Ok(());
         };
+
         let first = self.seen.exchanges.get(repeats);
         let first = first.map(|it| it.request_body.clone());
         let _progress = self.context.out.progress("waiting for a delivery");

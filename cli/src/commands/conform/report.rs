@@ -131,6 +131,7 @@ impl Report {
                 }
             }
         }
+
         if target.email_url.is_some() {
             for (point, verdict) in Dialect::points().iter().zip(verdicts.points) {
                 let row = run.point(*point, verdict);
@@ -138,6 +139,7 @@ impl Report {
                 report.points.push(row);
             }
         }
+
         Ok(report)
     }
 
@@ -194,6 +196,7 @@ impl Report {
             let value = toml_edit::Value::from(choice);
             let _ = writeln!(text, "{point} ={}", value.decorated(" ", ""));
         }
+
         for row in self
             .points
             .iter()
@@ -240,6 +243,7 @@ impl Run<'_> {
                 Grade::Differs
             });
         }
+
         let about = (point.as_str(), point.question());
         self.row(about, check.level, check.listen, verdict)
     }

@@ -125,6 +125,7 @@ impl Examiner<'_> {
             pin(&mut dialect, Point::KeyScheme, scheme);
             dialect
         };
+
         let scheme_of = |dialect: &Dialect| dialect.choice(Point::KeyScheme).to_owned();
         let mut left = vec![known.clone()];
         for (header, scheme) in step.tries.iter().filter_map(|it| it.split_once(' ')) {
@@ -173,12 +174,14 @@ impl Examiner<'_> {
             }
             refused.push((status, dialect));
         }
+
         // A key without the scope is refused, too, but otherwise than one that is not read.
         let mut odd = refused.iter().filter(|(status, _)| *status == 403);
         if let (Some((_, dialect)), None) = (odd.next(), odd.next()) {
             self.seen.key = Some(dialect.clone());
             return self.speak(dialect.clone());
         }
+
         let tried = step.tries.join(", ").replace(' ', ": ").replace(",:", ",");
         Err(Failure::new(
             FailureKind::Unauthenticated,
@@ -221,6 +224,7 @@ impl Examiner<'_> {
         let Some(cursor) = cursor.as_str() else {
             return Ok(());
         };
+
         for name in &step.tries {
             let Some(call) = self.request(&step.request, "") else {
                 return Ok(());
@@ -248,6 +252,7 @@ impl Examiner<'_> {
         let Some(email) = self.email.clone() else {
             return Ok(());
         };
+
         let _progress = self.context.out.progress(&step.name);
         let reading = email.audiences().stream().into_list();
         let read = timeout(self.context.settings.timeout.value, reading).await;
@@ -259,6 +264,7 @@ impl Examiner<'_> {
             let has_ours = names.any(|name| name == Some(self.run()));
             self.keep_id(&step.name, if has_ours { "found" } else { "whole" });
         }
+
         self.speak(known)
     }
 
@@ -290,6 +296,7 @@ impl Examiner<'_> {
         let Some(email) = self.template.clone() else {
             return Ok(());
         };
+
         let mut unverified = email.clone();
         unverified.from = format!("svc-conform@{}.invalid", self.run());
         let emails = [email, unverified];
@@ -319,6 +326,7 @@ impl Examiner<'_> {
                 break;
             }
         }
+
         self.speak(known)
     }
 }

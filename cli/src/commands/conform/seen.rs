@@ -155,7 +155,8 @@ impl Seen {
 
 impl Statement {
     fn filter(&self) -> String {
-        let (step, problem) = (quoted(&self.step), quoted(&self.problem));
+        let step = quoted(&self.step);
+        let problem = quoted(&self.problem);
         format!("judged({step}; {problem}; {})", self.expect)
     }
 }
@@ -232,6 +233,7 @@ mod tests {
             };
             seen.exchanges.insert(&step.name, exchange);
         }
+
         seen.ids.insert("run", "run".to_owned());
         seen.ids.insert("batch-accepted", "2".to_owned());
         for webhook in [
@@ -241,6 +243,7 @@ mod tests {
         ] {
             seen.secrets.insert(webhook, "whsec_12345678".to_owned());
         }
+
         seen
     }
 
@@ -342,6 +345,7 @@ mod tests {
             );
             answered(&mut seen, step, 200, &body);
         }
+
         let (_, choice) = verdict_on(&seen, "opt-out");
         assert_eq!(choice.as_deref(), Some("consent.state"));
 
@@ -380,6 +384,7 @@ mod tests {
                 }
             }
         }
+
         assert_eq!(left, BTreeSet::new(), "nothing breaks them");
     }
 }

@@ -103,6 +103,7 @@ impl Import {
             file.rewind()?;
             Records::new(Box::new(BufReader::new(file)), &self.file)
         };
+
         let mut columns = self.columns.clone();
         let declared = context.settings.state_dir.join(DECLARED);
         // Those of CSV; objects of JSON may each have other keys.
@@ -130,6 +131,7 @@ impl Import {
             of_mailbox.push(Known { id, subscribed });
             Ok(())
         });
+
         let audience = context.caller.unless_stopped(&mut stop, read).await?;
         context.out.note(&format!("columns: {}", rows.mapping));
         context.out.note(&rows.opt_outs);
@@ -148,7 +150,8 @@ impl Import {
         }
         let progress = context.out.progress(format!("importing {total} rows"));
         let stopped = Cell::new(false);
-        let (importer, mut rows) = (&importer, rows.into_inner());
+        let importer = &importer;
+        let mut rows = rows.into_inner();
         let results = stream::iter(std::iter::from_fn(|| rows.next().transpose()))
             .take_while(|_| std::future::ready(!stopped.get()))
             .map(|row| async move {
@@ -161,7 +164,9 @@ impl Import {
             })
             .buffered(MAX_CONCURRENT);
         let mut results = pin!(results);
-        let (mut report, mut seen, mut end) = (ImportReport::new(), 0, None);
+        let mut report = ImportReport::new();
+        let mut seen = 0;
+        let mut end = None;
         loop {
             let result = tokio::select! {
                 result = results.next() => result,
@@ -189,6 +194,7 @@ impl Import {
             }
             progress.set_text(format!("imported {seen} of {total} rows"));
         }
+
         drop(progress);
         if end.is_none() && stopped.get() && seen < total {
             let message = format!("interrupted after {seen} of {total} rows");
@@ -219,7 +225,8 @@ impl Preview for Ready {
     /// The first request of each row that has one, and the rows that cannot be imported.
     async fn show(&self, context: &Context) -> Result<(), Failure> {
         let mut rows = self.rows.borrow_mut();
-        let (mut report, total) = (ImportReport::preview(), rows.total);
+        let mut report = ImportReport::preview();
+        let total = rows.total;
         let mut next = || {
             while let Some(row) = rows.next()? {
                 if let Some(problem) = &row.problem {
@@ -231,6 +238,7 @@ impl Preview for Ready {
             }
             Ok::<_, Failure>(None)
         };
+
         dry_run::show_all(&context.out, std::iter::from_fn(|| next().transpose()))?;
         let valid = total - report.len();
         context
@@ -263,7 +271,8 @@ impl Importer {
 
     /// Imports a row.
     async fn import(&self, context: &Context, row: &ImportRow) -> Result<ImportedRow, Failure> {
-        let (client, opts_out) = (&self.client, row.subscribed == Some(false));
+        let client = &self.client;
+        let opts_out = row.subscribed == Some(false);
         match (self.known_of(row), self.existing) {
             (Some(all), Existing::Skip) => {
                 let remains = opts_out && all.iter().any(Known::may_be_subscribed);
@@ -275,7 +284,8 @@ impl Importer {
                 Ok(ImportedRow::new(row, result, Some(&all[0].id)))
             }
             (Some(all), Existing::Update) => {
-                let (update, opt_out) = (update(row), ContactUpdate::new().subscribed(false));
+                let update = update(row);
+                let opt_out = ContactUpdate::new().subscribed(false);
                 let mut result = RowResult::Skipped;
                 for other in all[1..]
                     .iter()
@@ -311,7 +321,8 @@ impl Importer {
                 let contact = context.caller.perform(self.create(row)).await?;
                 // Only an update can set it.
                 if let Some(wanted) = row.subscribed.filter(|it| contact.subscribed != Some(*it)) {
-                    let (id, update) = (&contact.id, ContactUpdate::new().subscribed(wanted));
+                    let id = &contact.id;
+                    let update = ContactUpdate::new().subscribed(wanted);
                     let updated = context
                         .caller
                         .perform(client.contacts().update(id, &update))

@@ -76,6 +76,7 @@ pub(super) async fn examine(
             "find the key's organization in the service's dashboard",
         ),
     }
+
     Ok(())
 }
 
@@ -124,6 +125,7 @@ async fn email(context: &Context, client: &EmailClient, findings: &mut Findings)
             findings.warning(check, finding, &context.svc("conform", &[]));
         }
     }
+
     if domains.as_ref().is_ok_and(|domains| domains.is_empty()) {
         findings.warning(
             "sending domains",
@@ -131,6 +133,7 @@ async fn email(context: &Context, client: &EmailClient, findings: &mut Findings)
             &context.svc("domains create example.com", &[]),
         );
     }
+
     for domain in domains.into_iter().flatten() {
         let check = format!("domain {}", domain.name.as_deref().unwrap_or(&domain.id));
         let verify = context.svc("domains verify {}", &[&domain.id]);
@@ -140,6 +143,7 @@ async fn email(context: &Context, client: &EmailClient, findings: &mut Findings)
             findings.problem(&check, "not verified", &verify);
         }
     }
+
     for webhook in webhooks.into_iter().flatten() {
         let check = format!("webhook {}", webhook.id);
         let enable = context.svc("webhooks update {} --active true", &[&webhook.id]);
@@ -170,7 +174,8 @@ fn scope(name: &str, failure: Option<&Failure>, findings: &mut Findings) {
 }
 
 fn organization(context: &Context, me: &Me, findings: &mut Findings) {
-    let (id, name) = (&me.organization.id, &me.organization.name);
+    let id = &me.organization.id;
+    let name = &me.organization.name;
     match &context.settings.organization {
         _ if id.is_empty() => {
             findings.problem("organization", "the response names none", "check the URL");
@@ -182,6 +187,7 @@ fn organization(context: &Context, me: &Me, findings: &mut Findings) {
         ),
         _ => findings.ok("organization", &format!("{name} ({id})")),
     }
+
     match me.auth.scope.as_deref() {
         Some("full") => findings.ok("extraction scope", "full"),
         Some(scope) => findings.warning(

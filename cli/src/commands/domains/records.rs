@@ -45,6 +45,7 @@ impl Records {
             ))
             .hint("it returns them when the domain is created"));
         }
+
         match context.out.format() {
             Format::Bind => context.out.raw_data(&formats::bind(&records)),
             Format::Terraform => context.out.raw_data(&formats::terraform(&records)),
@@ -74,7 +75,8 @@ pub fn shown(records: &[DnsRecord]) -> String {
             .priority
             .map(|p| format!("  priority {p}"))
             .unwrap_or_default();
-        let (kind, name) = (text(&record.record_type), text(&record.name));
+        let kind = text(&record.record_type);
+        let name = text(&record.name);
         format!("{kind}  {name}{priority}\n  {}\n", text(&record.value))
     };
     records.iter().map(record).collect::<Vec<_>>().join("\n")

@@ -74,6 +74,7 @@ impl Verify {
                 None => context.out.one(&result, Domain::VIEW)?,
             }
         }
+
         verdict(context, &self.domain, &result)
     }
 }
@@ -97,6 +98,7 @@ async fn until_verified(
         }
         last = Some(result);
     }
+
     drop(progress);
     Ok(last)
 }
@@ -118,6 +120,7 @@ fn verdict(context: &Context, id: &str, result: &Domain) -> Result<(), Failure> 
     if result.is_verified() {
         return Ok(());
     }
+
     let failure = Failure::check(format!(
         "domain {id} is not verified; missing or wrong: {}",
         missing(result)

@@ -71,6 +71,7 @@ impl Batch {
             let read = emails(&values, local_checks, now);
             read.map_err(|failure| in_file(&self.file, failure))
         };
+
         let emails = read(&now)?;
         let question = context.clients.question_about_service()?;
         let client = context.clients.email_client().await?;
@@ -145,6 +146,7 @@ fn email(
     if local_checks && !email.variables.is_empty() && email.template_id.is_none() {
         return Err(("variables".to_owned(), "need a `templateId`".to_owned()));
     }
+
     fields::settle_addresses(&mut email)?;
     if let Some(at) = &email.scheduled_at {
         time_options::check_schedule(at, now, local_checks)
@@ -160,11 +162,13 @@ fn parse(bytes: Vec<u8>, file: &Path) -> Result<Vec<Value>, Failure> {
         let failure = Failure::input("not a JSON array or NDJSON of emails");
         return failed(&records, failure.hint("for rows of CSV: svc bulk send"));
     }
+
     let mut values = Vec::new();
     while let Some(Record {
         number,
         fields,
         problem,
+        ..
     }) = records.next()?
     {
         let fields = fields
@@ -182,6 +186,7 @@ fn parse(bytes: Vec<u8>, file: &Path) -> Result<Vec<Value>, Failure> {
             }
         }
     }
+
     match values.len() {
         0 => failed(&records, Failure::input("the file contains no email")),
         1..=LIMIT => Ok(values),
@@ -230,6 +235,7 @@ impl Item {
             let problems = problems.map(|it| json!({"field": it.field, "message": it.message}));
             error.insert("fields".to_owned(), problems.collect());
         }
+
         Self {
             index: item.index,
             result,
@@ -239,7 +245,8 @@ impl Item {
 }
 
 fn verdict(response: &BatchResponse) -> Result<(), Failure> {
-    let (all, refused) = (response.requested, response.refused().count());
+    let all = response.requested;
+    let refused = response.refused().count();
     let known = refused + response.accepted().count();
     if known != all || !response.is_complete() {
         // It is unknown which emails were accepted, so this must not look like a success.
@@ -262,6 +269,7 @@ fn verdict(response: &BatchResponse) -> Result<(), Failure> {
             .code("batch_partly_refused")
             .hint(hint));
     }
+
     Ok(())
 }
 
@@ -303,9 +311,11 @@ mod tests {
         ] {
             assert!(read(&scheduled(past)).is_err(), "{past}");
         }
+
         for future in ["2026-11-21T09:00-0500", "2026-11-22", "2026-W48"] {
             assert!(read(&scheduled(future)).is_ok(), "{future}");
         }
+
         assert!(read(&scheduled("tomorrow")).is_err());
     }
 

@@ -53,13 +53,15 @@ impl Cancel {
             let email = cancel(context, id, call).await?;
             return context.out.one(&email, EMAIL_VIEW);
         }
+
         let calls = ids
             .iter()
             .map(|id| context.caller.with_options(client.emails().cancel(id)));
         let calls = Prepared::new(calls.collect::<Vec<_>>());
         let calls = calls.decide(context).await?;
 
-        let (mut items, mut end) = (Vec::new(), None);
+        let mut items = Vec::new();
+        let mut end = None;
         for (id, call) in ids.iter().zip(calls) {
             if end.is_some() {
                 items.push(Item::new(id, CancelResult::NotTried));
@@ -76,6 +78,7 @@ impl Cancel {
                 }
             }
         }
+
         context.out.list(&items, VIEW, "no email was cancelled")?;
 
         let cancelled = |item: &&Item| item.result == CancelResult::Cancelled;
@@ -98,6 +101,7 @@ impl Cancel {
         if self.ids.len() > 1 {
             return Err(Failure::usage("give ids, or - for those on standard input"));
         }
+
         let text = context.text("ID", "-")?;
         let ids = text
             .split_whitespace()
@@ -123,6 +127,7 @@ async fn cancel(
             "only an email that waits for its scheduled time can be cancelled; see it: {get}"
         ))
     };
+
     let email = sent.map_err(|failure| match failure.status {
         Some(409) => too_late(failure),
         _ => failure,

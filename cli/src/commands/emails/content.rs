@@ -65,6 +65,7 @@ impl Content {
                 Ok::<_, Failure>(Some(content))
             }
         };
+
         if let Some(from) = &self.from {
             email.from.clone_from(from);
         }
@@ -81,6 +82,7 @@ impl Content {
                 .retain(|other, _| !other.eq_ignore_ascii_case(&name));
             email.headers.insert(name, value);
         }
+
         email.tags.extend(pairs::object("--tag", self.tag.clone())?);
         email.template_id = self.template.clone().or(email.template_id.take());
         if let Some(at) = &self.at {
@@ -99,6 +101,7 @@ pub fn replace(list: &mut Vec<String>, option: &str, given: &[String]) -> Result
         };
         !text.contains('"') && (separates(',') || separates(';'))
     };
+
     if given.iter().any(is_list) {
         return Err(
             Failure::usage(format!("{option}: several addresses in one value")).hint(format!(
@@ -106,6 +109,7 @@ pub fn replace(list: &mut Vec<String>, option: &str, given: &[String]) -> Result
             )),
         );
     }
+
     if !given.is_empty() {
         *list = given.to_vec();
     }

@@ -107,6 +107,7 @@ pub(super) fn warn_of_placeholders<'a>(
         ];
         email.template_id.is_none() && texts.into_iter().flatten().any(contains)
     };
+
     if emails.into_iter().any(has_placeholder) {
         context.out.warning(
             "placeholders such as {{ name }} are sent unchanged; --template and `svc bulk send` \

@@ -78,13 +78,15 @@ pub struct Send {
 
 impl Send {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let (wait, has_body) = (self.wait, self.body.is_some());
+        let wait = self.wait;
+        let has_body = self.body.is_some();
         let email = self.email(context).await?;
         if !has_content(&email) {
             return Err(Failure::usage("the email has no content").hint(
                 "give --text, --html, --template or --attach; --text '' sends an empty email",
             ));
         }
+
         let question = context.clients.question_about_service()?;
         let client = context.clients.email_client().await?;
         let call = context.caller.with_options(client.emails().send(&email));
@@ -105,6 +107,7 @@ impl Send {
             context.out.hint(&format!("track its status: {follow}"));
             return Ok(());
         }
+
         context.caller.changes.follow(&accepted.id);
         let id = accepted.id.clone();
         let end = follow(context, &client, &id, Some(accepted)).await;
@@ -125,6 +128,7 @@ impl Send {
                 .variables
                 .extend(parse_variables(&context.text("--vars", vars)?)?);
         }
+
         email.variables.extend(pairs::object("--var", self.var)?);
         for Attach { path, file } in &self.content.attach {
             let content = context.bytes("--attach", path)?;
@@ -132,6 +136,7 @@ impl Send {
                 .attachments
                 .push(file.describe(Attachment::from_bytes("", content)));
         }
+
         fields::settle_addresses(&mut email).map_err(|(field, problem)| {
             let mut failure = Failure::input(format!("{field}: {problem}"))
                 .hint("nothing was sent; type the address anew");
@@ -153,6 +158,7 @@ impl Send {
             return Err(Failure::usage("variables need a template")
                 .hint("name it with --template ID, or remove the variables"));
         }
+
         let local_checks = context.clients.checks_limits().await?;
         if local_checks {
             if let Some((name, meant)) = fields::misspelled(&email) {
@@ -162,12 +168,14 @@ impl Send {
             }
             fields::warn(context, fields::undocumented(&email));
         }
+
         fields::warn_of_placeholders(context, [&email]);
         if email.subject.is_empty() && self.body.is_some() {
             return Err(Failure::input(
                 "the email has no subject: add it to --body or give --subject",
             ));
         }
+
         Ok(email)
     }
 }
@@ -176,6 +184,7 @@ async fn check_schedule(context: &Context, email: &Email) -> Result<(), Failure>
     let Some(at) = &email.scheduled_at else {
         return Ok(());
     };
+
     let now = time_options::now(context).await?;
     let local_checks = context.clients.checks_limits().await?;
     time_options::check_schedule(at, &now, local_checks).map_err(|problem| {
@@ -189,6 +198,7 @@ fn with_options(mut failure: Failure, email: &Email, has_body: bool) -> Failure 
     if has_body || failure.kind() != Kind::InvalidInput {
         return failure;
     }
+
     let lists = [
         ("to", "--to", &email.to),
         ("cc", "--cc", &email.cc),
@@ -209,6 +219,7 @@ fn with_options(mut failure: Failure, email: &Email, has_body: bool) -> Failure 
             return failure;
         }
     }
+
     if let Some(problem) = failure.message.strip_prefix("from: ") {
         failure.message = format!("--from: {problem}");
     }
@@ -234,6 +245,7 @@ fn wait_failed(context: &Context, id: &str, mut failure: Failure) -> Failure {
     ) {
         return failure;
     }
+
     if matches!(failure.kind, Kind::Unavailable | Kind::RateLimited) {
         failure.kind = Kind::OutcomeUnknown;
     }

@@ -122,7 +122,8 @@ pub(super) async fn serve(
     receiver: Receiver,
     mut stopped: watch::Receiver<()>,
 ) {
-    let (receiver, mut open) = (Arc::new(receiver), JoinSet::new());
+    let receiver = Arc::new(receiver);
+    let mut open = JoinSet::new();
     loop {
         tokio::select! {
             _ = stopped.changed() => break,
@@ -136,6 +137,7 @@ pub(super) async fn serve(
             },
         }
     }
+
     drop(listener);
     while open.join_next().await.is_some() {}
 }
@@ -162,7 +164,8 @@ impl Receiver {
         let (report, response) = match self.handle(request).await {
             Ok(handled) => handled,
             Err((status, problem)) => {
-                let (at, problem) = (chrono::Utc::now().to_rfc3339(), Some(problem));
+                let at = chrono::Utc::now().to_rfc3339();
+                let problem = Some(problem);
                 let report = Report {
                     at,
                     status: status.as_u16(),
@@ -182,6 +185,7 @@ impl Receiver {
             let problem = format!("expected POST, received {}", request.method());
             return Err((StatusCode::METHOD_NOT_ALLOWED, problem));
         }
+
         let answer_by = Instant::now() + ANSWER_WITHIN;
         let (head, body) = request.into_parts();
         // The body of an unsigned request is not read.
@@ -233,6 +237,7 @@ impl Receiver {
         let Some(url) = target else {
             return Ok((report, empty(StatusCode::OK)));
         };
+
         let headers = head
             .headers
             .iter()
@@ -245,6 +250,7 @@ impl Receiver {
             report.problem = Some(format!("stopped by the recipient guard: {problem}"));
             return Ok((report, empty(StatusCode::FORBIDDEN)));
         }
+
         delivery.sign(self.service, &self.signer);
         let started = Instant::now();
         let left = answer_by.saturating_duration_since(started);
@@ -275,12 +281,14 @@ impl Receiver {
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_bytes()));
         let signature = Signature::from_headers(all).map_err(|error| error.to_string())?;
-        let (service, expected) = (signature.service(), self.check.service);
+        let service = signature.service();
+        let expected = self.check.service;
         if service != expected {
             return Err(format!(
                 "the delivery is signed by the {service} service: use --service {service}"
             ));
         }
+
         let header = headers.get(service.signature_header());
         Ok((
             signature,
@@ -339,7 +347,8 @@ impl Receiver {
 }
 
 fn too_late(what: &str) -> String {
-    let (within, sender) = (ANSWER_WITHIN.as_secs(), RESPONSE_TIMEOUT.as_secs());
+    let within = ANSWER_WITHIN.as_secs();
+    let sender = RESPONSE_TIMEOUT.as_secs();
     format!("{what} within {within} s, and the sender waits no longer than {sender} s")
 }
 

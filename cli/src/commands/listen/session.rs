@@ -94,12 +94,14 @@ impl<W: ServiceWebhook> NewSession<W> {
                 record: None,
             });
         }
+
         for (id, record) in records.of_killed_sessions() {
             left.push(Leftover {
                 delete: delete(&id),
                 record: Some(record),
             });
         }
+
         let create = context.caller.with_options(W::create(&client, url, events));
         Ok(Self {
             records,
@@ -111,12 +113,14 @@ impl<W: ServiceWebhook> NewSession<W> {
     /// Deletes what is left behind, and creates the webhook.
     pub(super) async fn start(self, context: &Context) -> Result<Session, Failure> {
         const PROGRESS: &str = "creating the webhook";
+
         for left in self.left {
             ended(context.caller.send(left.delete, PROGRESS).await)?;
             if let Some(record) = left.record {
                 record.remove();
             }
         }
+
         let webhook = context.caller.send(self.create, PROGRESS).await?;
         let id = webhook.named().0.clone();
         Ok(Session {
@@ -221,6 +225,7 @@ impl SessionRecords {
         let Ok(files) = fs::read_dir(&self.dir) else {
             return killed;
         };
+
         for path in files.flatten().map(|file| file.path()) {
             let Ok(mut file) = File::open(&path) else {
                 continue;

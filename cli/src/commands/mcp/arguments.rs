@@ -56,6 +56,7 @@ impl CommandLine {
                     .hint(format!("its arguments are: {}", known.join(", "))),
             );
         }
+
         let mut line = Self::of(&action.spec.path.split(' ').collect::<Vec<_>>());
         if action.spec.effect == Effect::Removes {
             line = line.with("--yes");
@@ -113,6 +114,7 @@ impl CommandLine {
                 }
             }
         }
+
         // After `--`, nothing is an option.
         line.words.extend(positionals);
         Ok(line)
@@ -143,7 +145,8 @@ impl CommandLine {
 
 /// The directory whose files may be read: none, if it is the home directory or one above it.
 pub fn root(env: &Env) -> Result<PathBuf, Failure> {
-    let (root, home) = (env.cwd.canonicalize()?, home_directory(env).canonicalize());
+    let root = env.cwd.canonicalize()?;
+    let home = home_directory(env).canonicalize();
     Ok(if home.is_ok_and(|home| home.starts_with(&root)) {
         PathBuf::new()
     } else {
@@ -190,6 +193,7 @@ fn below(root: &Path, name: &str, path: &str) -> Result<String, Failure> {
                 .strip_prefix(root)
                 .is_ok_and(|it| !it.iter().any(is_hidden))
     };
+
     // Whether another file exists is not told.
     let found = found
         .filter(is_open)

@@ -36,6 +36,7 @@ impl Audit {
                 .hint("make the file writable: nothing was done")
                 .into();
         }
+
         let output = call.await.unwrap_or_else(Output::from);
         let error = output.fields["error"].as_object();
         line["result"] = error.map_or("ok".into(), |error| error["kind"].clone());
@@ -75,6 +76,7 @@ pub fn described(given: &Map<String, Value>, known: &[&str]) -> Map<String, Valu
                 .chars()
                 .all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
     };
+
     let known = given
         .iter()
         .filter(|(name, _)| known.contains(&name.as_str()));

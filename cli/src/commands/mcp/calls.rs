@@ -95,6 +95,7 @@ impl Shared {
                 .code("not_allowed")
                 .hint(hint));
         }
+
         let action = arguments::action(tool, &mut given)?;
         let line = CommandLine::new(action, &given, &self.root)?;
         if !self.is_live || action.spec.is_of_sandbox {
@@ -104,6 +105,7 @@ impl Shared {
             let token = given.get(TOKEN).and_then(Value::as_str);
             return self.send_planned(token.unwrap_or_default()).await;
         }
+
         let output = if tool.is_plan() {
             self.plan(action, line).await?
         } else {
@@ -166,7 +168,8 @@ impl Shared {
 
     /// Shows what would be sent, and keeps it.
     async fn plan(&self, action: &Action, line: CommandLine) -> Result<Output, Failure> {
-        let (token, made) = (Uuid::new_v4().simple().to_string(), Utc::now());
+        let token = Uuid::new_v4().simple().to_string();
+        let made = Utc::now();
         let is_email = action.spec.effect == Effect::Creates;
         let line = if is_email { line } else { line.with("--yes") };
         let (mut output, run) = self.runner.prepare(&line).await?;
@@ -175,6 +178,7 @@ impl Shared {
         let Some(run) = run.filter(|_| !request.is_null()) else {
             return Ok(output);
         };
+
         let emails = request["emails"].as_u64();
         let count = emails.unwrap_or(recipients(request).count() as u64);
         let mut result = json!({
@@ -199,6 +203,7 @@ impl Shared {
                 result[if name == "body" { "first" } else { name }] = value.clone();
             }
         }
+
         output.fields["result"] = result;
         if answer(&output, true).is_none() {
             let problem = "the plan does not fit into an answer; nothing was planned";
@@ -206,6 +211,7 @@ impl Shared {
                 "send to fewer recipients or with shorter fields, or a person sends it with svc",
             ));
         }
+
         self.plans.lock().await.add(Plan {
             token,
             run,
@@ -227,6 +233,7 @@ impl Shared {
                  sandbox_emails; do not plan the same email again before",
             ));
         };
+
         self.count_recipients(plan.recipients)?;
         plan.run.go_on().await
     }
@@ -246,6 +253,7 @@ impl Shared {
         {
             return Ok(());
         }
+
         let problem = format!("nothing was sent: at most {most} recipients are allowed");
         Err(Failure::new(Kind::Refused, problem)
             .code("recipient_guard")

@@ -40,6 +40,7 @@ pub fn answer(output: &Output, is_plan: bool) -> Option<CallToolResult> {
         cutter.is_exact = is_plan && name == "result";
         value[name] = cutter.value(field);
     }
+
     if cutter.left == 0 {
         if is_plan {
             return None;
@@ -49,8 +50,10 @@ pub fn answer(output: &Output, is_plan: bool) -> Option<CallToolResult> {
         );
         value["cut"] = note.into();
     }
+
     // The data cannot contain the marker.
-    let (marker, data) = (Uuid::new_v4().simple(), value.to_string());
+    let marker = Uuid::new_v4().simple();
+    let data = value.to_string();
     let content = vec![ContentBlock::text(format!(
         "{NOTICE}\n--- content {marker} begins ---\n{}\n--- content {marker} ends ---",
         json_safe(&data)
@@ -116,6 +119,7 @@ impl Cutter {
         if length <= most {
             return shown;
         }
+
         let kept = shown.chars().take(most).collect::<String>();
         format!("{kept}… [cut: {length} characters; a person reads all with svc in a terminal]")
     }

@@ -75,7 +75,8 @@ fn line(action: &Action) -> String {
 }
 
 fn input(tool: &Tool) -> Map<String, Value> {
-    let (mut properties, mut required) = (Map::new(), Vec::new());
+    let mut properties = Map::new();
+    let mut required = Vec::new();
     if tool.actions.len() > 1 {
         let names = tool
             .actions
@@ -85,6 +86,7 @@ fn input(tool: &Tool) -> Map<String, Value> {
         properties.insert(ACTION.to_owned(), json!({"enum": names}));
         required.push(ACTION);
     }
+
     for it in tool.actions.iter().flat_map(|action| &action.arguments) {
         let about = help(it);
         // Of several actions, each describes it.
@@ -98,6 +100,7 @@ fn input(tool: &Tool) -> Map<String, Value> {
             required.push(it.name);
         }
     }
+
     object(json!({
         "type": "object",
         "properties": properties,
@@ -111,6 +114,7 @@ fn schema(it: &Argument) -> Value {
     if it.name == ROWS {
         return json!({"type": "array", "items": {"type": "object"}});
     }
+
     let schema = argument(&it.arg);
     let kept = ["type", "enum", "items"]
         .iter()
@@ -169,6 +173,7 @@ fn outline(mut schema: Value) -> Value {
     let Some(fields) = schema.as_object_mut() else {
         return json!({});
     };
+
     fields.retain(|key, _| ["type", "items", "properties"].contains(&key.as_str()));
     if let Some(items) = fields.get_mut("items") {
         *items = outline(items.take());

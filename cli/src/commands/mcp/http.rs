@@ -70,6 +70,7 @@ pub async fn serve(
                 .hint("set a longer one, or omit it: svc mcp writes one into a file"),
         );
     }
+
     let url = format!("http://{address}{PATH}");
     context
         .out

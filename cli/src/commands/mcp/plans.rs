@@ -68,7 +68,8 @@ mod tests {
 
     #[test]
     fn a_token_works_once_and_for_ten_minutes() {
-        let (mut plans, start) = (Plans::default(), Utc::now());
+        let mut plans = Plans::default();
+        let start = Utc::now();
         plan(&mut plans, "one", start);
         plan(&mut plans, "two", start);
         let last = start + LIFETIME - TimeDelta::milliseconds(1);
@@ -80,7 +81,8 @@ mod tests {
 
     #[test]
     fn the_oldest_plan_makes_room() {
-        let (mut plans, start) = (Plans::default(), Utc::now());
+        let mut plans = Plans::default();
+        let start = Utc::now();
         for number in 0..=100 {
             plan(
                 &mut plans,
@@ -88,6 +90,7 @@ mod tests {
                 start + TimeDelta::milliseconds(number),
             );
         }
+
         assert!(plans.take("0", start).is_none());
         assert!(plans.take("1", start + LIFETIME / 2).is_some());
     }

@@ -70,6 +70,7 @@ impl Shared {
                 None,
             ));
         };
+
         let read = self
             .recorded(tool, object(json!({ACTION: "get", "id": id})))
             .await;
@@ -98,6 +99,7 @@ impl Shared {
             let argument = PromptArgument::new(argument).with_required(true);
             Prompt::new(name, Some(about), Some(vec![argument])).with_title(name.replace('_', " "))
         };
+
         lines.map(prompt).collect()
     }
 }

@@ -54,6 +54,7 @@ impl Runner {
                     .hint("name the profile that it is for: --profile NAME"),
             );
         }
+
         flags.sandbox = !is_live;
         flags.profile = is_live.then(|| context.settings.profile.value.clone());
         let mut start = vec!["svc".into(), "--json".into()];
@@ -79,6 +80,7 @@ impl Runner {
         if shown.await.is_err() {
             return Ok((run.finish().await?, None));
         }
+
         let output = Output {
             fields: fields(0, &run.stdout.take(), &run.stderr.take()),
             request_id: None,
@@ -90,7 +92,8 @@ impl Runner {
     fn start(&self, line: &CommandLine, approval: Option<Approval>) -> Result<Run, Failure> {
         let mut args = self.start.clone();
         args.extend(line.words.iter().map(OsString::from));
-        let (stdout, stderr) = (Captured::default(), Captured::default());
+        let stdout = Captured::default();
+        let stderr = Captured::default();
         let process = Process {
             env: self.env.all(),
             cwd: self.env.cwd.clone(),
@@ -179,10 +182,12 @@ impl Output {
                 *text = replaced.into();
             }
         };
+
         let fields = &mut self.fields;
         for place in ["/error/message", "/error/hint"] {
             fields.pointer_mut(place).into_iter().for_each(reworded);
         }
+
         let notes = fields.get_mut("notes").and_then(Value::as_array_mut);
         notes.into_iter().flatten().for_each(reworded);
         self
@@ -194,7 +199,8 @@ static OPTION: LazyLock<Regex> =
     LazyLock::new(|| Regex::new("--([a-z][a-z-]*)").expect("a valid pattern"));
 
 fn fields(code: u8, stdout: &str, stderr: &str) -> Value {
-    let (mut fields, mut lines) = (json!({}), stderr.lines().collect::<Vec<_>>());
+    let mut fields = json!({});
+    let mut lines = stderr.lines().collect::<Vec<_>>();
     if code != 0 {
         let error = lines
             .pop()
@@ -204,6 +210,7 @@ fn fields(code: u8, stdout: &str, stderr: &str) -> Value {
             .filter(|line| line["error"].is_object())
             .unwrap_or_else(|| Failure::other(problem).to_json());
     }
+
     if !lines.is_empty() {
         fields["notes"] = lines.into();
     }

@@ -105,8 +105,10 @@ impl ServerHandler for McpServer {
             let message = format!("unknown tool: {}", request.name);
             return Err(ErrorData::invalid_params(message, None));
         };
+
         // A call is completed and recorded even if the client does not wait. `svc mcp` waits at its end.
-        let (server, arguments) = (self.clone(), request.arguments.unwrap_or_default());
+        let server = self.clone();
+        let arguments = request.arguments.unwrap_or_default();
         let call = async move { server.0.recorded(&server.0.tools[index], arguments).await };
         let called = tokio::spawn(call).await;
         called

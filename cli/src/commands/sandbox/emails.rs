@@ -168,6 +168,7 @@ fn lines(story: &EmailStory) -> Vec<Line<'_>> {
             }
         }));
     }
+
     lines.sort_by_key(|line| line.at);
     for delivery in &story.deliveries {
         if delivery.state == DeliveryState::Pending {
@@ -184,9 +185,11 @@ fn lines(story: &EmailStory) -> Vec<Line<'_>> {
             });
         }
     }
+
     lines.extend(story.recipients.iter().filter_map(|recipient| {
         let reason = recipient.detail.as_ref()?["reason"].as_str()?.to_owned();
-        let (what, recipient) = (recipient.status.as_str(), Some(recipient.address.as_str()));
+        let what = recipient.status.as_str();
+        let recipient = Some(recipient.address.as_str());
         Some(Line {
             at: None,
             what,

@@ -86,12 +86,14 @@ fn variables(server: &Server) -> Vec<(&'static str, String)> {
             .map(|name| (name, url.clone())),
     );
     if let Some((email, extraction)) = server.seeded_keys() {
-        let (email, extraction) = (email.expose(), extraction.expose());
+        let email = email.expose();
+        let extraction = extraction.expose();
         variables.extend(["EMAIL_KEY", "SVC_EMAIL_KEY"].map(|name| (name, email.to_owned())));
         variables.push(("EMAIL_FROM", "hello@sandbox.test".to_owned()));
         let names = ["EXTRACTION_KEY", "SVC_EXTRACTION_KEY"];
         variables.extend(names.map(|name| (name, extraction.to_owned())));
     }
+
     if let Some(smtp) = server.addresses().smtp {
         variables.push(("SMTP_HOST", smtp.ip().to_string()));
         variables.push(("SMTP_PORT", smtp.port().to_string()));
@@ -125,6 +127,7 @@ async fn pass_on(mut child: Child, mut stop: StopSignal) -> io::Result<ExitStatu
 #[cfg(unix)]
 fn send(signal: Stop, id: u32) {
     use rustix::process::{Pid, Signal, getpgrp, kill_process};
+
     // The terminal sends Ctrl-C to both.
     let terminal = || rustix::termios::tcgetpgrp(std::fs::File::open("/dev/tty").ok()?).ok();
     let signal = match signal {

@@ -200,7 +200,8 @@ impl Command {
                     .await
             }
             Self::Wait { filters } => {
-                let (filter, timeout) = (filters.read(context).await?, &context.settings.timeout);
+                let filter = filters.read(context).await?;
+                let timeout = &context.settings.timeout;
                 let client = control::client(context).await?;
                 let request = client.wait_for_message(&filter, timeout.value);
                 control::show(context, VIEW, request)
@@ -303,6 +304,7 @@ fn print_check(context: &Context, check: &HtmlCheck) -> Result<(), Failure> {
     if titles.is_empty() {
         return Ok(());
     }
+
     let message = format!("not every mail program supports {}", titles.join(", "));
     Err(Failure::check(message).code("html_not_supported"))
 }

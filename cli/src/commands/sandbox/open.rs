@@ -55,6 +55,7 @@ pub(super) async fn view(context: &Context, page: &str, view: &str) -> Result<St
     let Some(wanted) = &context.organization else {
         return Ok(format!("{page}#/{view}"));
     };
+
     let request = control::client(context).await?.organizations();
     let all = control::send(context, request).await?;
     let mut found = all

@@ -369,6 +369,7 @@ impl Serve {
         for name in &self.allow_host {
             builder = builder.allow_host(name);
         }
+
         builder = given(builder, self.dns, Builder::dns);
         builder = given(builder, self.resolver, Builder::resolver);
         builder = match (self.smtp, network.default_ip()) {
@@ -392,12 +393,14 @@ impl Serve {
                 return Err(Failure::usage(message));
             }
         }
+
         if let Some(relay) = &self.relay {
             builder = builder.relay(relay).map_err(refused("--relay"))?;
         }
         for recipient in &self.relay_to {
             builder = builder.relay_to(recipient).map_err(refused("--relay-to"))?;
         }
+
         builder = with_seed_file(builder, context, self.seed.as_deref())?;
         builder = builder.dialect(self.dialect(context)?);
         builder = match context.out.lines().filter(|_| self.log_format.is_none()) {
@@ -431,6 +434,7 @@ impl Serve {
         } else {
             stop.recv().await;
         }
+
         // The last write to a slow disk may take longer: the next start recovers the database.
         let _ = tokio::time::timeout(STOP_TIMEOUT, server.stop()).await;
         Ok(())
@@ -645,6 +649,7 @@ fn whom(request: &LoggedRequest, is_refused: bool) -> Option<String> {
     if let Some(emails) = body.as_array().or(body["emails"].as_array()) {
         return Some(format!("{} emails", emails.len()));
     }
+
     let from = body["from"].as_str();
     match (&body["to"], from) {
         (_, Some(from)) if is_refused => Some(from.to_owned()),

@@ -74,10 +74,12 @@ impl Status {
                 &format!("no sandbox runs on {}", dir.display()),
             );
         }
+
         let none = format!("no sandbox responds at {url}");
         if !is_given && !listens(&url).await {
             return not_running(context, dir, &none);
         }
+
         match control::read(context, request).await {
             Ok(health) => context.out.one(&Running { health, data }, VIEW),
             Err(_) => not_running(context, dir, &none),
@@ -149,6 +151,7 @@ impl Stop {
                 },
             );
         };
+
         terminate(server.pid)?;
         let progress = context.out.progress("waiting for the sandbox to stop");
         let deadline = tokio::time::Instant::now() + STOP_TIMEOUT;
@@ -161,6 +164,7 @@ impl Stop {
             }
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
+
         drop(progress);
         let sentence = format!("stopped the sandbox at {}", server.base_url());
         context.out.done(

@@ -53,8 +53,10 @@ impl Event {
                 Value::from(text)
             }
         };
+
         let sentence = format!("marked email {} as {}", self.id, self.event);
-        let (recipient, detail) = (self.recipient, self.detail.map(detail));
+        let recipient = self.recipient;
+        let detail = self.detail.map(detail);
         let event = EmailEvent {
             organization: None,
             event: self.event,
@@ -103,7 +105,8 @@ impl Inbound {
             client.receive_raw(context.bytes("--raw", path)?)
         } else {
             // clap requires both without `--raw`.
-            let (from, to) = (self.from.unwrap_or_default(), self.to.unwrap_or_default());
+            let from = self.from.unwrap_or_default();
+            let to = self.to.unwrap_or_default();
             client.receive(&InboundMessage {
                 subject: self.subject,
                 text: self
@@ -175,9 +178,12 @@ enum Cause {
 impl Happening {
     /// Reads from the body of an event what has to happen.
     pub async fn new(context: &Context, event: &str, body: &Value) -> Result<Self, Failure> {
-        let (client, data) = (control::client(context).await?, &body["data"]);
+        let client = control::client(context).await?;
+        let data = &body["data"];
         let text = |name: &str| data[name].as_str().unwrap_or_default().to_owned();
-        let (from, subject, recipient) = (text("from"), text("subject"), text("recipient"));
+        let from = text("from");
+        let subject = text("subject");
+        let recipient = text("recipient");
         let (group, change) = event.rsplit_once('.').unwrap_or(("", event));
         let cause = match (group, change) {
             ("extraction", _) => {
@@ -220,7 +226,8 @@ impl Happening {
 
     /// Makes it happen, and waits for what follows. The body gets the id of the email.
     pub async fn run(self, context: &Context, body: &mut Value) -> Result<(), Failure> {
-        let (client, data) = (self.client, &mut body["data"]);
+        let client = self.client;
+        let data = &mut body["data"];
         match self.cause {
             Cause::Extraction(request) => {
                 control::read(context, request).await?;

@@ -70,6 +70,7 @@ fn input(command: &Command) -> Value {
             required.push(name);
         }
     }
+
     json!({
         "type": "object",
         "properties": properties,

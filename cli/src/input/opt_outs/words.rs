@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use serde::Deserialize;
+use unicode_normalization::UnicodeNormalization as _;
 
 /// The meaning of a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -13,7 +14,9 @@ pub enum About {
     /// Nothing that is understood.
     #[default]
     Other,
-    /// Nothing, as its name or the user says.
+    /// Something else of a person, as its name says.
+    OfPerson,
+    /// Nothing, as the user says.
     Ignored,
     /// Yes means subscribed.
     Subscribed,
@@ -48,6 +51,8 @@ struct Consent {
     starts: Vec<String>,
     words: Vec<String>,
     parts: Vec<String>,
+    values: Vec<String>,
+    phrases: Vec<String>,
 }
 
 static WORDS: LazyLock<Words> =
@@ -65,7 +70,8 @@ impl About {
 
 impl Kind {
     pub(super) fn of(value: &str) -> Self {
-        let (text, word) = (value.trim().to_lowercase(), compact(value));
+        let text = value.trim().to_lowercase();
+        let word = compact(value);
         let mut known = WORDS.values.iter();
         let kind = known.find(|(kind, words)| {
             let is_word = matches!(kind, Self::Subscribed | Self::OptedOut);
@@ -79,12 +85,26 @@ impl Kind {
     }
 }
 
+/// Whether a text in lower case has, among others, a word such as `unsubscribed`.
+pub(super) fn has_word(text: &str) -> bool {
+    let Consent {
+        values, phrases, ..
+    } = &WORDS.consent;
+    let opted_out = &WORDS.values[&Kind::OptedOut];
+    let mut words = text.split(|c: char| !c.is_alphanumeric());
+    phrases.iter().any(|phrase| text.contains(phrase))
+        || words.any(|word| {
+            opted_out.contains(word) || values.iter().any(|start| word.starts_with(start))
+        })
+}
+
 /// Whether the name of a column has a word about consent.
 pub(super) fn is_about_consent(name: &str) -> bool {
     let Consent {
         starts,
         words,
         parts,
+        ..
     } = &WORDS.consent;
     let mut text = String::new();
     for letter in name.chars() {
@@ -94,6 +114,7 @@ pub(super) fn is_about_consent(name: &str) -> bool {
         }
         text.push(letter);
     }
+
     let text = text.to_lowercase();
     let mut of_name = text.split(|c: char| !c.is_alphanumeric());
     let joined = compact(name);
@@ -117,8 +138,12 @@ fn is_date(text: &str) -> bool {
     (parts.len() == 3 && parts.iter().all(is_number)) || is_serial()
 }
 
-/// The letters and digits of a name, in lower case.
+/// The letters and digits of a name, in lower case; those of full width as others.
 pub fn compact(name: &str) -> String {
-    let lower = name.to_lowercase();
+    let lower = if name.is_ascii() {
+        name.to_ascii_lowercase()
+    } else {
+        name.nfkc().collect::<String>().to_lowercase()
+    };
     lower.chars().filter(|it| it.is_alphanumeric()).collect()
 }

@@ -68,12 +68,14 @@ pub(crate) fn list(items: &[Value], columns: &[Column<'_>], canvas: Canvas) -> L
             None => break,
         };
     }
+
     let text = |item| {
         let field = |column: &&Column<'_>| {
             Some((sentence(column.title), present(item, column)?, column.show))
         };
         block(&filled.iter().filter_map(field).collect::<Vec<_>>(), canvas)
     };
+
     List {
         text: items.iter().map(text).collect::<Vec<_>>().join("\n"),
         hidden: 0,
@@ -122,6 +124,7 @@ fn fitting(
             .map(|item| cell(item).unwrap_or_else(|| NOTHING.to_owned()));
         cells.collect::<Vec<_>>()
     };
+
     let mut cells = columns.iter().map(cells).collect::<Vec<_>>();
     let available = width.map_or(usize::MAX, |width| {
         width.saturating_sub(GAP * columns.len().saturating_sub(1))
@@ -129,6 +132,7 @@ fn fitting(
     if widths(&cells, columns).iter().sum::<usize>() <= available {
         return Some(cells);
     }
+
     let times = columns
         .iter()
         .zip(&mut cells)
@@ -141,6 +145,7 @@ fn fitting(
             cell.truncate(SHORT_TIME);
         }
     }
+
     let minimum = |(column, cells): (&&Column<'_>, &Vec<String>)| {
         let words = cells
             .iter()
@@ -161,6 +166,7 @@ fn fitting(
         };
         Some(minimum.max(get_text_width(column.title)))
     };
+
     let minimums = columns.iter().zip(&cells).map(minimum).collect::<Vec<_>>();
     let mut widths = widths(&cells, columns);
     while widths.iter().sum::<usize>() > available {
@@ -171,6 +177,7 @@ fn fitting(
             .max_by_key(|at| widths[*at])?;
         widths[widest] -= 1;
     }
+
     for ((column, cells), width) in columns.iter().zip(&mut cells).zip(widths) {
         for cell in cells {
             *cell = match column.show {
@@ -180,6 +187,7 @@ fn fitting(
             };
         }
     }
+
     Some(cells)
 }
 
@@ -203,6 +211,7 @@ fn rendered(cells: &[Vec<String>], columns: &[&Column<'_>], canvas: Canvas) -> S
     for row in 0..cells.first().map_or(0, Vec::len) {
         builder.push_record(cells.iter().map(|column| column[row].as_str()));
     }
+
     let mut table = builder.build();
     table.with(Style::empty()).with(Padding::new(0, GAP, 0, 0));
     for (index, column) in columns.iter().enumerate() {
@@ -215,6 +224,7 @@ fn rendered(cells: &[Vec<String>], columns: &[&Column<'_>], canvas: Canvas) -> S
             }
         }
     }
+
     if canvas.color {
         table.modify(Rows::first(), Color::BOLD);
     }
@@ -295,6 +305,7 @@ mod tests {
             Column::new("CREATED", "/at", Show::Time).droppable(),
             Column::new("WHY", "/why", Show::Prose).droppable(),
         ]);
+
         let id = "eml_01a1fd75-b965-7772-a397-95b85f868b54";
         let item = json!({"id": id, "note": "a remark that is long", "at": "2026-12-01T09:00:00Z",
             "why": "one of two sentences"});
@@ -309,6 +320,7 @@ mod tests {
                 },
             )
         };
+
         let local = "2026-12-01T09:00:00Z"
             .parse::<DateTime<Local>>()
             .expect("a time");
@@ -363,6 +375,7 @@ mod tests {
                 .count();
             assert_eq!(titles + list.hidden, 4, "{}", list.text);
         }
+
         assert_eq!((shown(50).hidden, shown(80).hidden), (1, 0));
         assert_eq!(
             list(
@@ -385,6 +398,7 @@ mod tests {
             Column::id("ID", "/id"),
             Column::new("WHY", "/why", Show::Prose),
         ]);
+
         let id = "con_01a1fd75-b965-7772-a397-95b85f868b54";
         let items = [json!({"id": "a", "why": format!("created as {id}, but not updated")})];
         let text = list(
@@ -406,6 +420,7 @@ mod tests {
             Column::text("NOTE", "/note"),
             Column::new("WHY", "/why", Show::Prose),
         ]);
+
         let item = json!({"note": "a remark that is long", "why": "x".repeat(LONGEST_WORD + 2)});
         let narrow = Canvas {
             width: Some(50),
@@ -422,6 +437,7 @@ mod tests {
             Column::prose("SENT", "/sent"),
             Column::prose("EXPECTED", "/expected"),
         ]);
+
         let item = json!({
             "id": "a-check",
             "sent": "a correctly signed body that is not UTF-8",

@@ -46,12 +46,15 @@ pub(super) fn has_long_word(text: &str) -> bool {
 /// UUID stays whole, such as a URL.
 pub(super) fn short_id(id: &str) -> String {
     const KEPT: usize = 4;
+
     let prefix = id.rfind('_').map_or(0, |at| at + 1);
     let (prefix, uuid) = id.split_at(prefix);
     if Uuid::try_parse(uuid).is_err() {
         return id.to_owned();
     }
-    let (start, end) = (&uuid[..KEPT], &uuid[uuid.len() - KEPT..]);
+
+    let start = &uuid[..KEPT];
+    let end = &uuid[uuid.len() - KEPT..];
     format!("{prefix}{start}…{end}")
 }
 
@@ -60,11 +63,13 @@ pub(in crate::output) fn shortened(text: &str, available: usize) -> String {
     if get_text_width(text) <= available {
         return text.to_owned();
     }
+
     let mut used = 1;
     let fits = |c: &char| {
         used += get_text_width(c.encode_utf8(&mut [0; 4]));
         used <= available
     };
+
     text.chars().take_while(fits).chain(['…']).collect()
 }
 

@@ -121,6 +121,7 @@ impl State {
                 _ => response(401, ""),
             };
         }
+
         self.handle(&body).await
     }
 
@@ -144,6 +145,7 @@ impl State {
         {
             return response(400, "");
         }
+
         match self.defect {
             "good-delivery" if event.ends_with(".failed") => response(500, ""),
             "unknown-event" if event.ends_with(".archived") => response(400, ""),
@@ -173,6 +175,7 @@ impl State {
         let Some(digits) = value.strip_prefix(prefix) else {
             return false;
         };
+
         let digits = match self.defect {
             "extended-signature" => &digits[..digits.len().min(64)],
             _ => digits,
@@ -183,6 +186,7 @@ impl State {
         if self.is("any-signature") {
             return digits.len() == 64;
         }
+
         let matches = |secret: &str, body: &[u8]| {
             let correct = sign(self.service, secret, body);
             let correct = correct.strip_prefix(prefix).expect("the prefix");
@@ -193,10 +197,12 @@ impl State {
                 _ => correct.eq_ignore_ascii_case(digits),
             }
         };
+
         let text = String::from_utf8_lossy(body);
         if self.is("body-not-utf8") && std::str::from_utf8(body).is_err() {
             return false;
         }
+
         matches(SECRET, body)
             || (self.is("wrong-secret") && sign_with_no_key(body) == digits)
             || (self.is("decoded-body") && matches(SECRET, text.as_bytes()))

@@ -32,6 +32,7 @@ impl Message {
                 .headers
                 .push((name.to_lowercase(), value.to_owned()));
         }
+
         let length = message
             .header("content-length")
             .and_then(|length| length.parse().ok());
@@ -75,6 +76,7 @@ impl Message {
                 head.push_str(&format!("{name}: {value}\r\n"));
             }
         }
+
         let length = self.body.len();
         head.push_str(&format!(
             "connection: close\r\ncontent-length: {length}\r\n\r\n"
@@ -95,7 +97,8 @@ pub fn start(target: &str, change: Change) -> String {
     // The threads end with the test process.
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let (target, change) = (target.clone(), Arc::clone(&change));
+            let target = target.clone();
+            let change = Arc::clone(&change);
             std::thread::spawn(move || pass(stream, &target, &change));
         }
     });

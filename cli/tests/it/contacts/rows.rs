@@ -26,6 +26,7 @@ fn an_opt_out_in_any_row_of_an_address_wins() {
     let import = ["--sandbox", "contacts", "import", &audience, &file];
     let dry = home.run(&[&import[..], &["--dry-run", "-o", "ndjson"]].concat());
     assert_eq!(dry.code, 11, "{dry:?}");
+
     let message = "not applied in full: 8 rows, 1 failed";
     assert_eq!(dry.error()["message"], message, "{dry:?}");
 
@@ -46,11 +47,13 @@ fn an_opt_out_in_any_row_of_an_address_wins() {
         (11, expected.map(str::to_owned).into()),
         "{run:?}"
     );
+
     let report = run.json();
     assert_eq!(
         (&report[2]["row"], &report[2]["email"]),
         (&json!(4), &json!("A@x.test"))
     );
+
     // Why contacts are unsubscribed although their rows say yes.
     let why = [0, 1, 2, 4, 6].map(|row: usize| report[row]["why"].as_str());
     let expected = [
@@ -62,6 +65,7 @@ fn an_opt_out_in_any_row_of_an_address_wins() {
     ];
     assert_eq!(why, expected, "{report}");
     assert_eq!(run.error()["message"], message, "{run:?}");
+
     let shown = contacts(&home, &audience);
     let shown = shown
         .iter()
@@ -72,6 +76,7 @@ fn an_opt_out_in_any_row_of_an_address_wins() {
         shown.eq(expected.iter().map(|(name, is)| (name, is))),
         "{run:?}"
     );
+
     let table = home.run(&[&import[..], &["-o", "table"]].concat());
     assert!(
         table.stdout.contains("4 skipped, 3 duplicate, 1 failed"),
@@ -122,6 +127,7 @@ fn a_row_that_fails_subscribes_nobody_and_loses_no_opt_out() {
         (11, expected.map(str::to_owned).into()),
         "{run:?}"
     );
+
     let shown = contacts(&home, &audience);
     let shown = shown
         .iter()
@@ -180,8 +186,10 @@ fn values_that_would_be_changed_or_lost_fail_their_row() {
         c@x.test,\"{\"\"plan\"\":\"\"free\"\"}\",pro\n";
     let run = home.run_with_input(&["--sandbox", "contacts", "import", &audience, "-"], csv);
     assert_eq!(results(&run), ["created", "failed"], "{run:?}");
+
     let why = |row: usize| run.json()[row]["error"]["message"].to_string();
     assert!(why(1).contains("different values for `plan`"), "{run:?}");
+
     let list = home.run(&["--sandbox", "contacts", "list", &audience, "-o", "ndjson"]);
     assert!(list.stdout.contains("18446744073709551615"), "{list:?}");
 
@@ -254,6 +262,7 @@ fn odd_names_and_nested_metadata_survive_export_and_import() {
     };
     let run = import(&from, &lines.collect::<String>());
     assert_eq!(run.code, 0, "{run:?}");
+
     let kept = |audience: &str| {
         let all = contacts(&home, audience);
         let keys = ["email", "name", "topics", "subscribed", "metadata"];
@@ -261,8 +270,10 @@ fn odd_names_and_nested_metadata_survive_export_and_import() {
             .map(|c| keys.map(|key| c[key].clone()))
             .collect::<Vec<_>>()
     };
+
     let expected = kept(&from);
     assert_eq!(expected.iter().map(|c| &c[1]).collect::<Vec<_>>(), names);
+
     for format in ["csv", "ndjson"] {
         let to = audience(&home);
         let file = home.run(&[
@@ -308,6 +319,7 @@ fn a_row_that_does_not_say_who_is_subscribed_is_left_out_if_others_do() {
             .collect::<Vec<_>>();
         assert_eq!(kept, ["a@x.test", "c@x.test"]);
     }
+
     // Nobody has opted out of a file that does not say so.
     let audience = audience(&home);
     let run = home.run_with_input(
@@ -322,7 +334,8 @@ fn a_row_that_does_not_say_who_is_subscribed_is_left_out_if_others_do() {
 fn both_forms_of_a_domain_are_one_contact() {
     let home = Home::new();
     let audience = audience(&home);
-    let (unicode, ascii) = ("ü@bücher.test", "ü@xn--bcher-kva.test");
+    let unicode = "ü@bücher.test";
+    let ascii = "ü@xn--bcher-kva.test";
     home.sandbox_json(&["contacts", "create", &audience, unicode]);
     let opt_out = |existing: &str| {
         let import = [
@@ -336,6 +349,7 @@ fn both_forms_of_a_domain_are_one_contact() {
         ];
         home.run_with_input(&import, format!("email,subscribed\n{ascii},no\n"))
     };
+
     let run = opt_out("skip");
     assert_eq!(
         (run.code, results(&run)[0].as_str()),
@@ -366,6 +380,7 @@ fn columns_that_contradict_each_other_refuse_the_file() {
         let import = ["--sandbox", "contacts", "import", &audience, "-", "--yes"];
         home.run_with_input(&[&import[..], more].concat(), content)
     };
+
     let csv = "email,subscribed,unsubscribed\na@x.test,no,yes\nb@x.test,yes,yes\n";
     for content in [
         csv,
@@ -379,16 +394,21 @@ fn columns_that_contradict_each_other_refuse_the_file() {
         let keep = "let everybody opt out whom `unsubscribed` opts out: --opt-out unsubscribed\n";
         assert!(hint.starts_with(keep), "{hint}");
     }
+
     assert_eq!(contacts(&home, &audience), [Value::Null; 0]);
+
     let status = "email,Status,Opt In\nb@x.test,active,no\n";
     let hint = import(status, &[]).error()["hint"].to_string();
     assert!(hint.contains("opts out: --opt-in 'Opt In'"), "{hint}");
     assert_eq!(import(csv, &["--opt-out", "unsubscribed"]).code, 0);
+
     let reason = "email,subscribed,bounced\na@x.test,yes,1\nb@x.test,yes,\n";
     let hint = import(reason, &[]).error()["hint"].to_string();
     assert!(hint.contains("--opt-out bounced"), "{hint}");
+
     let update = ["--opt-out", "bounced", "--existing", "update"];
     assert_eq!(import(reason, &update).code, 0);
+
     let kept = contacts(&home, &audience);
     assert!(kept.len() == 2 && kept.iter().all(|contact| contact["subscribed"] == false));
 }
@@ -415,6 +435,7 @@ fn a_row_that_contradicts_itself_opts_out_in_the_other_rows_of_the_address() {
         run.stdout.contains("row 2 unsubscribes the contact"),
         "{run:?}"
     );
+
     let contacts = contacts(&home, &audience);
     assert_eq!(
         (contacts.len(), &contacts[0]["subscribed"]),
@@ -435,8 +456,10 @@ fn a_key_that_is_given_twice_fails_its_row() {
         (11, vec!["created".into(), "failed".into()]),
         "{run:?}"
     );
+
     let why = run.json()[1]["error"]["message"].to_string();
     assert!(why.contains("the key `subscribed` is given twice"), "{why}");
+
     let array = "[{\"email\":\"b@x.test\",\n\"email\":\"c@x.test\"}]";
     let run = home.run_with_input(&import, array);
     assert_eq!(
@@ -468,17 +491,20 @@ fn every_column_about_opting_out_is_read() {
             .collect::<Vec<_>>();
         assert_eq!(kept, [false, true], "{column}");
     }
+
     let audience = audience(&home);
     let import = |content: &str, more: &[&str]| {
         let import = ["--sandbox", "contacts", "import", &audience, "-"];
         home.run_with_input(&[&import[..], more].concat(), content)
     };
+
     let run = import("email,unsubscribed\na@x.test,perhaps\n", &[]);
     assert_eq!(
         (run.code, results(&run)),
         (11, vec!["failed".into()]),
         "{run:?}"
     );
+
     // A word that is not known is asked about.
     let trial = "email,status,State\na@x.test,trial,NY\n";
     for more in [&[][..], &["--yes"]] {
@@ -490,7 +516,9 @@ fn every_column_about_opting_out_is_read() {
         );
         assert!(run.stderr.contains("--ignore status"), "{run:?}");
     }
+
     assert_eq!(contacts(&home, &audience), [Value::Null; 0]);
+
     let run = import(
         "email,no_newsletter\n",
         &["--dry-run", "--column", "no_newsletter=status"],
@@ -500,13 +528,17 @@ fn every_column_about_opting_out_is_read() {
             .contains("no_newsletter → metadata.no_newsletter"),
         "{run:?}"
     );
+
     let run = import(trial, &["--column", "status=metadata.plan"]);
     assert_eq!(run.code, 0, "{run:?}");
+
     let metadata = json!({"plan": "trial", "State": "NY"});
     assert_eq!(contacts(&home, &audience)[0]["metadata"], metadata);
+
     let run = import("email,plan\nc@x.test,yes\n", &["--opt-out", "Plan"]);
     assert_eq!(run.code, 2, "{run:?}");
     assert!(run.stderr.contains("no column `Plan`") && run.stderr.contains("did you mean `plan`?"));
+
     let run = import("email,plan\nc@x.test,yes\n", &["--opt-out", "plan"]);
     assert_eq!(
         (run.code, &contacts(&home, &audience)[1]["subscribed"]),
@@ -534,6 +566,7 @@ fn an_import_with_a_row_of_unknown_outcome_has_its_own_exit_code() {
         (9, vec!["failed".into(), "unknown".into()]),
         "{run:?}"
     );
+
     let error = run.error();
     assert_eq!(error["code"], "import_outcome_unknown");
     assert_eq!(
@@ -562,5 +595,39 @@ fn an_import_with_a_row_of_unknown_outcome_has_its_own_exit_code() {
         (run.code, &run.error()["kind"]),
         (9, &json!("outcome_unknown")),
         "{run:?}"
+    );
+}
+
+/// The contact is there already, and only the file's row spells its address in another way.
+#[test]
+fn an_opt_out_finds_its_contact_however_the_row_spells_the_address() {
+    let home = Home::new();
+    let audience = audience(&home);
+    for address in ["ann@x.test", "bob@x.test", "eve@x.test"] {
+        home.sandbox_json(&["contacts", "create", &audience, address]);
+    }
+
+    let file = home.file(
+        "people.csv",
+        "email,unsubscribed\nmailto:ann@x.test,yes\n\"bob@x.test; eve@x.test\",yes\n",
+    );
+
+    let import = [
+        "contacts",
+        "import",
+        &audience,
+        &file,
+        "--existing",
+        "update",
+    ];
+    let run = home.run(&[&["--sandbox"], &import[..]].concat());
+
+    assert_eq!(run.code, 0, "{run:?}");
+
+    let shown = contacts(&home, &audience);
+    assert_eq!(shown.len(), 3, "{shown:?}");
+    assert!(
+        shown.iter().all(|contact| contact["subscribed"] == false),
+        "{shown:?}"
     );
 }

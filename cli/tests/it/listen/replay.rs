@@ -30,6 +30,7 @@ fn recorded_deliveries_are_replayed_with_a_new_signature() {
         (0, json!(200)),
         "{run:?}"
     );
+
     let new = home.file("new", "whsec_new");
     let run = home.run(&[
         "replay",
@@ -41,8 +42,10 @@ fn recorded_deliveries_are_replayed_with_a_new_signature() {
         &app.url(),
     ]);
     assert_eq!(run.code, 0, "{run:?}");
+
     let requests = app.requests();
     assert_eq!(requests.len(), 3);
+
     for (request, secret) in requests.iter().zip([SECRET, SECRET, "whsec_new"]) {
         assert_eq!(body(request), BODY);
         let signature = header(request, "mail-signature").expect("signed");
@@ -52,6 +55,7 @@ fn recorded_deliveries_are_replayed_with_a_new_signature() {
             "{secret}"
         );
     }
+
     assert_eq!(home.run(&["replay", "rec_0"]).code, 5);
 
     let listed = home.run(&["replay", "--list"]).json();
@@ -60,12 +64,14 @@ fn recorded_deliveries_are_replayed_with_a_new_signature() {
         listed.len() == 1 && listed[0]["id"] == json!(id),
         "{listed:?}"
     );
+
     let shown = home.run(&["replay", &id, "--dry-run"]).json();
     assert_eq!(
         shown[0]["body"],
         serde_json::from_str::<Value>(BODY).expect("JSON")
     );
     assert!(shown[0]["headers"].to_string().contains("ail-"), "{shown}");
+
     let run = home.run(&["replay", "--since", "1h"]);
     assert_eq!(
         (run.code, &run.json()[0]["status"]),
@@ -82,6 +88,7 @@ fn records_are_listed_and_a_corrupt_one_is_named() {
             "headers": [["Mail-Event", "email.sent"]], "body": "eyJhIjogMX0=",
             "forwarded_to": null, "secret_file": null})
     };
+
     for (id, at) in [
         ("rec_1", "2020-01-04T09:00:00.000Z"),
         ("rec_2", "2020-01-05T09:00:00.000Z"),
@@ -91,12 +98,14 @@ fn records_are_listed_and_a_corrupt_one_is_named() {
             record(id, at).to_string(),
         );
     }
+
     let listed = home.run(&["replay", "--list"]).json();
     assert_eq!(listed.as_array().map(Vec::len), Some(2), "{listed}");
     assert_eq!(
         (&listed[0]["id"], &listed[0]["body"]),
         (&json!("rec_1"), &json!("eyJhIjogMX0="))
     );
+
     let run = home.run(&[
         "replay",
         "--list",
@@ -118,8 +127,10 @@ fn records_are_listed_and_a_corrupt_one_is_named() {
         run.stderr.contains("rec_3.json: the record is corrupt"),
         "{run:?}"
     );
+
     let to = ["--to", "http://127.0.0.1:9", "--dry-run"];
     assert_eq!(home.run(&[&["replay", "rec_2"], &to[..]].concat()).code, 0);
+
     let run = home.run(&[&["replay", "rec_3"], &to[..]].concat());
     assert!(
         run.code == 1 && run.stderr.contains("rec_3.json"),
@@ -161,9 +172,11 @@ fn a_failed_replay_does_not_stop_the_others() {
         let body = format!("{{\"event\":\"email.sent\",\"id\":\"{id}\"}}");
         listening.post(Some(&sign(&body)), &body);
     }
+
     drop(listening);
     let run = home.run(&["replay", "one", "two"]);
     assert_eq!(run.code, 10, "{run:?}");
+
     let statuses = [0, 1].map(|row| run.json()[row]["status"].clone());
     assert_eq!(statuses, [json!(500), json!(200)]);
     assert_eq!(
@@ -173,6 +186,7 @@ fn a_failed_replay_does_not_stop_the_others() {
 
     let away = home.run(&["replay", "--since", "1h", "--to", "http://127.0.0.1:9"]);
     assert_eq!(away.code, 10, "{away:?}");
+
     let problem = away.json()[1]["problem"]
         .as_str()
         .expect("a problem")

@@ -78,6 +78,7 @@ fn trigger_sets_values_by_json_pointer() {
     assert_eq!(dry.code, 0, "{dry:?}");
     assert_eq!(dry.json()["body"]["data"]["total"], 99);
     assert_eq!(dry.json()["body"]["id"], "mine");
+
     let wrong = home.run(&[&base[..], &["--set", "/data/nothing=1"]].concat());
     assert_eq!(wrong.code, 2, "{wrong:?}");
     assert!(
@@ -98,6 +99,7 @@ fn trigger_distinguishes_a_refusal_from_no_connection() {
         (10, json!(500))
     );
     assert_eq!(refused.error()["hint"], "response body: boom");
+
     let away = trigger("http://127.0.0.1:9");
     assert_eq!((away.code, away.stdout.as_str()), (8, ""), "{away:?}");
 }
@@ -115,6 +117,7 @@ fn in_the_sandbox_the_event_happens() {
             .contains("no webhook is subscribed to email.opened"),
         "{unheard:?}"
     );
+
     // A key that cannot list webhooks is enough.
     let scope = [
         "keys",
@@ -128,6 +131,7 @@ fn in_the_sandbox_the_event_happens() {
     let key = [("SVC_EMAIL_KEY", key["key"].as_str().expect("a key"))];
     let sent = home.run_with_env(&["--sandbox", "trigger", "email.bounced"], &key);
     assert_eq!(sent.code, 0, "{sent:?}");
+
     let subscribe = [
         "webhooks",
         "create",
@@ -155,6 +159,7 @@ fn in_the_sandbox_the_event_happens() {
         let story = home.run(&["sandbox", "emails", "story", id]).stdout;
         assert!(story.contains(event), "{event}: {story}");
     }
+
     let delivered = hook.requests();
     let events = delivered.iter().map(|request| {
         let body: Value = serde_json::from_str(body(request)).expect("JSON");
@@ -164,6 +169,7 @@ fn in_the_sandbox_the_event_happens() {
         events.collect::<Vec<_>>(),
         ["email.bounced", "email.opened"]
     );
+
     home.sandbox_json(&["trigger", "extraction.completed"]);
     home.sandbox_json(&["trigger", "email.received"]);
     let received = home
@@ -186,6 +192,7 @@ fn in_the_sandbox_the_delivery_to_an_application_is_about_a_real_email() {
     let made = home.sandbox_json(&[&trigger[..], &set].concat());
     let delivered: Value = serde_json::from_str(body(&app.requests()[0])).expect("JSON");
     assert_eq!(delivered["data"]["emailId"], made["email_id"]);
+
     let email = home.sandbox_json(&["emails", "get", made["email_id"].as_str().expect("an id")]);
     assert_eq!(
         (&email["status"], &email["subject"]),
@@ -218,7 +225,9 @@ fn a_payload_is_delivered_as_it_is() {
         assert_eq!(body(&request), payload.replace("eml_1", "eml_2"));
         assert_eq!(header(&request, "mail-delivery-id"), Some("mine"));
     }
+
     assert_eq!(home.run(&["sandbox", "emails", "list"]).json(), json!([]));
+
     let wrong = home.run(&[
         "trigger",
         "email.sent",
@@ -231,6 +240,7 @@ fn a_payload_is_delivered_as_it_is() {
         wrong.code == 2 && wrong.stderr.contains("--payload: "),
         "{wrong:?}"
     );
+
     let nowhere = home.run(&["trigger", "email.sent"]);
     assert!(
         nowhere.code == 2 && nowhere.stderr.contains("--to is missing"),

@@ -76,6 +76,7 @@ fn hostile_content_is_marked_and_cut_by_every_tool() {
     let audience = audiences[0]["id"].as_str().expect("an ID").to_owned();
     let texts = hostile();
     assert!(texts.len() >= 30);
+
     for (number, text) in texts.iter().enumerate() {
         // Through the API and SMTP's counterpart, as others would bring it in.
         let mut sent = email(&format!("ada{number}@example.test"));
@@ -120,6 +121,7 @@ fn hostile_content_is_marked_and_cut_by_every_tool() {
             &inbound,
         ]);
     }
+
     client.call("sandbox_clock", json!({"action": "settle"}));
     // Each process has its own time limit.
     drop(client);
@@ -150,6 +152,7 @@ fn hostile_content_is_marked_and_cut_by_every_tool() {
             reads.push((tool, json!({"action": with, "id": item["id"]})));
         }
     }
+
     for number in 0..texts.len() {
         let id = format!("c{number}@example.test");
         reads.push((
@@ -165,6 +168,7 @@ fn hostile_content_is_marked_and_cut_by_every_tool() {
             json!({"action": "render", "id": format!("t{number}")}),
         ));
     }
+
     let mut cut = 0;
     for (tool, call) in reads {
         // `call` checks the marks.
@@ -184,7 +188,9 @@ fn hostile_content_is_marked_and_cut_by_every_tool() {
         }
         cut += usize::from(answer.text.contains("[cut: "));
     }
+
     assert!(cut > 3, "{cut}");
+
     // Nothing of it was sent anywhere else.
     let sent_to = recipients(&mut client);
     assert!(
@@ -221,7 +227,8 @@ fn no_answer_has_a_secret() {
         "mk_test_sandbox".into(),
         "sk_test_sandbox".into(),
     ];
-    let (id, other) = (hook["id"].clone(), other["id"].clone());
+    let id = hook["id"].clone();
+    let other = other["id"].clone();
     let create = json!({"action": "create", "url": "https://shop.test/c", "event": ["email.sent"]});
     let created = client.call("save_webhook", create);
     assert!(
@@ -230,9 +237,11 @@ fn no_answer_has_a_secret() {
             .expect("a text")
             .starts_with("[masked")
     );
+
     let path = created.result()["kept_in"].as_str().expect("a path");
     let kept = std::fs::read_to_string(path).expect("kept");
     assert!(kept.starts_with("whsec_") && !created.text.contains(&kept));
+
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
@@ -250,8 +259,10 @@ fn no_answer_has_a_secret() {
             .starts_with("[masked")
     );
     assert!(created.result()["kept_in"].is_string());
+
     let secrets = secrets.iter().filter_map(Value::as_str).collect::<Vec<_>>();
     assert_eq!(secrets.len(), 4, "{secrets:?}");
+
     let calls = [
         ("whoami", json!({})),
         ("doctor", json!({})),

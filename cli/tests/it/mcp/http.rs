@@ -59,6 +59,7 @@ impl Listening {
             assert_eq!(mode & 0o777, 0o600);
             assert!(!line.contains(&token));
         }
+
         Self {
             child,
             host,
@@ -101,6 +102,7 @@ impl Listening {
                 break;
             }
         }
+
         let status = text
             .split(' ')
             .nth(1)
@@ -117,13 +119,16 @@ fn the_token_the_host_and_the_origin_are_checked() {
     let host = listening.host.as_str();
     let (status, text) = listening.initialize(host, std::slice::from_ref(&bearer));
     assert!(status == 200 && text.contains("\"svc\""), "{text}");
+
     let lower = format!("authorization: bearer  {}", listening.token);
     assert_eq!(listening.initialize(host, &[lower]).0, 200);
     assert_eq!(listening.initialize(host, &[]).0, 401);
+
     for path in ["/", "/mcp/", "/other"] {
         let (status, _) = listening.initialize_at(path, host, std::slice::from_ref(&bearer));
         assert_eq!(status, 404, "{path}");
     }
+
     let wrong = [
         "Authorization: Bearer x",
         "Authorization: Basic x",
@@ -136,6 +141,7 @@ fn the_token_the_host_and_the_origin_are_checked() {
             "{wrong}"
         );
     }
+
     for other in ["evil.test", "127.0.0.1:1", "localhost"] {
         assert_eq!(
             listening.initialize(other, std::slice::from_ref(&bearer)).0,
@@ -143,6 +149,7 @@ fn the_token_the_host_and_the_origin_are_checked() {
             "{other}"
         );
     }
+
     for origin in ["http://evil.test", "null", &format!("http://{host}")] {
         let headers = [bearer.clone(), format!("Origin: {origin}")];
         assert_eq!(listening.initialize(host, &headers).0, 403, "{origin}");
@@ -197,6 +204,7 @@ fn a_short_token_is_refused_and_a_file_becomes_private() {
     command.env("SVC_MCP_TOKEN", "fifteen-letters");
     let run = Run::complete(command);
     assert_eq!(run.code, 2, "{run:?}");
+
     let message = run.error()["message"].to_string();
     assert!(
         message.contains("SVC_MCP_TOKEN") && !message.contains("fifteen"),

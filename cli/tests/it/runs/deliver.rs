@@ -10,6 +10,7 @@ const BOUNCE: Act = Act::Run("sandbox event $email bounced");
 
 pub fn rows() -> Vec<Row> {
     use Situation::{MissingKey, MissingScope, NotFound, NothingSetUp, ServiceDown};
+
     let public = "listen --public-url https://shop.test/hooks";
     let down = format!("{public} --retries 0");
     vec![

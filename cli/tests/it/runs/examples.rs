@@ -298,6 +298,7 @@ fn every_help_example_runs() {
         "only {} examples were found",
         lines.len()
     );
+
     let results = in_parallel(&lines, |world, line| run_example(world, line));
     let wrong = results
         .into_iter()
@@ -338,24 +339,29 @@ fn run_example(world: &World, line: &str) -> Result<(), String> {
     if NOT_RUN.iter().any(|(part, _)| line.contains(part)) {
         return Ok(());
     }
+
     let mut scene = world.scene();
     scene.resume_clock();
     let mut text = line.to_owned();
     for (from, to) in REPLACEMENTS {
         text = text.replace(from, to);
     }
+
     for (_, given) in IDS.iter().filter(|(part, _)| text.contains(part)) {
         scene.prepare(given);
     }
+
     for id in [
         "aud", "con", "dom", "whk", "eml", "msg", "req", "key", "flt",
     ] {
         text = text.replace(&format!("{id}_019a"), "$id");
     }
+
     let text = scene.named(&text);
     for (name, content) in FILES {
         scene.home().file(name, scene.named(content));
     }
+
     let code = CODES
         .iter()
         .find(|(exactly, ..)| line == *exactly)
@@ -367,6 +373,7 @@ fn run_example(world: &World, line: &str) -> Result<(), String> {
     if run.code == code {
         return Ok(());
     }
+
     Err(format!(
         "{line}\n{text}\n{} instead of {code}: {}{}",
         run.code, run.stdout, run.stderr
@@ -383,6 +390,7 @@ fn alone(text: &str) -> Option<Vec<String>> {
     if needs_process || text.contains(['|', '&', ';', '<', '>', '$', '`', '*', '?', '~']) {
         return None;
     }
+
     let words = shlex::split(text)?;
     (words.first()? == "svc").then_some(words)
 }
@@ -405,6 +413,7 @@ fn in_a_shell(scene: &Scene<'_>, text: &str) -> Run {
         let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(&path, executable).expect("changed");
     }
+
     let commands = ["mcp --listen", " listen", "sandbox serve", "svc watch"];
     let runs_on = commands.iter().any(|command| text.contains(command));
     // These examples start or stop a server of their own.
@@ -449,6 +458,7 @@ fn in_a_shell(scene: &Scene<'_>, text: &str) -> Run {
                 .success()
         );
     }
+
     Run::of(child.wait_with_output().expect("bash ends"))
 }
 
@@ -487,5 +497,6 @@ fn readme_commands() -> Vec<String> {
             found.extend(lines.filter(ours).map(str::to_owned));
         }
     }
+
     found
 }

@@ -63,6 +63,7 @@ impl Mask {
         for (from, to) in &self.literals {
             text = text.replace(from, to);
         }
+
         let text = each(&text, TIME, |found| match found.get(1) {
             // An example in a message.
             Some(_) => found[0].to_owned(),
@@ -130,6 +131,7 @@ impl Mask {
         if let Some(shown) = self.seen.get(&whole) {
             return shown.clone();
         }
+
         let number = self.numbers.entry(prefix.to_owned()).or_default();
         *number += 1;
         let mut digits = number.to_string();
@@ -161,6 +163,7 @@ impl Mask {
         if past.abs() > TimeDelta::days(40) {
             return text.to_owned();
         }
+
         // Times hours ahead depend on this machine's clock at the moment of the run.
         let (step, around) = if past > TimeDelta::hours(1) {
             (15, 450)

@@ -93,7 +93,8 @@ impl World {
             .expect("a line");
         let ready: Value = serde_json::from_str(&line).expect("JSON");
         let text = |key: &str| ready[key].as_str().expect("an address").to_owned();
-        let (http, dns) = (text("http"), text("dns"));
+        let http = text("http");
+        let dns = text("dns");
         Self {
             child,
             http,
@@ -116,6 +117,7 @@ impl World {
         for (name, content) in FILES {
             home.file(name, content);
         }
+
         let mut mask = Mask::new(now);
         mask.literally(
             home.path("").display().to_string().trim_end_matches('/'),
@@ -132,10 +134,12 @@ impl World {
         for svc in [&this, env!("CARGO_BIN_EXE_svc")] {
             mask.shortened(svc, "/usr/bin/svc");
         }
+
         for (url, shown) in [(&self.http, "40800"), (&self.application.url(), "43000")] {
             let port = url.rsplit(':').next().expect("a port");
             mask.port(port, shown);
         }
+
         mask.port(self.dns.rsplit(':').next().expect("a port"), "40853");
         Scene {
             world: self,
@@ -159,6 +163,7 @@ impl World {
         let mut response = String::new();
         stream.read_to_string(&mut response).expect("a response");
         assert!(response.starts_with("HTTP/1.1 20"), "{path}: {response}");
+
         let (_, body) = response.split_once("\r\n\r\n").expect("a body");
         serde_json::from_str(body).unwrap_or_default()
     }
@@ -231,13 +236,15 @@ impl Scene<'_> {
         let line = self.fill(&run.line);
         if !run.cues.iter().any(|(_, act)| !matches!(act, Act::Type(_))) {
             let run = self.completed(&line, spec, run.setup, &run.env);
-            let (stdout, stderr) = (self.mask.apply(&run.stdout), self.mask.apply(&run.stderr));
+            let stdout = self.mask.apply(&run.stdout);
+            let stderr = self.mask.apply(&run.stderr);
             return Outcome {
                 code: run.code,
                 stdout,
                 stderr,
             };
         }
+
         let mut command = self.command(&line, spec, run.setup);
         command
             .envs(run.env.iter().copied())
@@ -251,7 +258,8 @@ impl Scene<'_> {
             text
         });
         let mut output = child.stdout.take().expect("piped");
-        let (mut stdout, mut at) = (Vec::new(), 0);
+        let mut stdout = Vec::new();
+        let mut at = 0;
         for (cue, act) in run
             .cues
             .iter()
@@ -260,6 +268,7 @@ impl Scene<'_> {
             at = pty::read_until(&mut output, &mut stdout, at, cue);
             self.act(*act, run, &child);
         }
+
         output.read_to_end(&mut stdout).expect("read");
         let stdout = String::from_utf8(stdout).expect("UTF-8");
         let code = child.wait().expect("ends").code().unwrap_or(-1);
@@ -294,6 +303,7 @@ impl Scene<'_> {
                 stderr: String::new(),
             };
         }
+
         let mut terminal = Terminal::run(command, run.columns, self.stdin(&line));
         let mut at = 0;
         for (cue, act) in &run.cues {
@@ -303,6 +313,7 @@ impl Scene<'_> {
                 act => self.act(*act, run, terminal.child()),
             }
         }
+
         let seen = terminal.end();
         Outcome {
             code: seen.code,
@@ -343,6 +354,7 @@ impl Scene<'_> {
         for (name, value) in &self.names {
             line = line.replace(name, value);
         }
+
         let line = line
             .replace("$server", &self.world.http)
             .replace("$dns", &self.world.dns)
@@ -436,6 +448,7 @@ impl Scene<'_> {
                 .env("SVC_EMAIL_URL", url)
                 .env("SVC_EXTRACTION_URL", url);
         }
+
         let keys = match setup {
             Setup::Keys | Setup::Unreachable => {
                 Some(("mk_test_sandbox".to_owned(), "sk_test_sandbox".to_owned()))
@@ -448,6 +461,7 @@ impl Scene<'_> {
                 .env("SVC_EMAIL_KEY", email)
                 .env("SVC_EXTRACTION_KEY", extraction);
         }
+
         command
     }
 

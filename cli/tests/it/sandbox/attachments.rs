@@ -31,6 +31,7 @@ fn attachments_are_saved_byte_for_byte_within_the_directory() {
             .map(|byte| byte.wrapping_add(number as u8))
             .collect()
     };
+
     let parts = names.iter().enumerate().map(|(number, (name, _))| {
         let name: String = name.bytes().map(|byte| format!("%{byte:02X}")).collect();
         let body = STANDARD.encode(content(number));
@@ -63,6 +64,7 @@ fn attachments_are_saved_byte_for_byte_within_the_directory() {
         "deep/saved",
     ]);
     assert_eq!(run.code, 0, "{run:?}");
+
     let saved = run.json();
     for (number, (_, name)) in names.iter().enumerate() {
         let path = home.path("deep/saved").join(name);
@@ -70,12 +72,15 @@ fn attachments_are_saved_byte_for_byte_within_the_directory() {
         assert_eq!(bytes, content(number), "{name}");
         assert_eq!(saved[number]["path"], format!("deep/saved/{name}"));
     }
+
     assert_eq!(fs::read_to_string(mine).expect("kept"), "mine");
+
     let count = |folder: &str| {
         fs::read_dir(home.path(folder))
             .expect("a directory")
             .count()
     };
+
     assert_eq!((count("deep/saved"), count("deep")), (names.len() + 1, 1));
 
     let run = home.run(&[

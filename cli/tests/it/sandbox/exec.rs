@@ -72,12 +72,14 @@ fn a_seed_file_is_applied() {
         run(&home, &["--seed", &seed], list).stdout,
         "Sandbox\nShop\n"
     );
+
     let mut command = exec(&home, &[], list);
     let child = command
         .env("SVC_SANDBOX_SEED", &seed)
         .spawn()
         .expect("svc starts");
     assert_eq!(Run::wait(child).stdout, "Sandbox\nShop\n");
+
     home.file("seed.toml", "name = 1\n");
     let wrong = run(&home, &["--seed", &seed], "echo ran");
     assert_eq!((wrong.code, wrong.stdout.as_str()), (2, ""), "{wrong:?}");
@@ -89,6 +91,7 @@ fn a_command_that_cannot_be_run_is_named() {
     let home = Home::new();
     let missing = home.run(&["sandbox", "exec", "--", "no-such-program", "-x"]);
     assert_eq!(missing.code, 2, "{missing:?}");
+
     let message = missing.error()["message"]
         .as_str()
         .expect("a message")
@@ -120,6 +123,7 @@ fn signal(mut command: Command, signal: &str) -> Run {
             .expect("runs")
             .success()
     );
+
     Run::wait(child)
 }
 
@@ -135,6 +139,7 @@ fn signals_reach_the_command() {
             "{name}: {ended:?}"
         );
     }
+
     let ended = signal(exec(&home, &[], "echo ready; exec sleep 60"), "-TERM");
     assert_eq!(ended.code, 128 + 15, "{ended:?}");
 }

@@ -33,15 +33,19 @@ fn a_key_that_the_sandbox_has_issued_is_used() {
         (4, true),
         "{run:?}"
     );
+
     let said = "SVC_EMAIL_KEY: issued by this sandbox, so it is used";
     assert!(
         run.stderr.contains(said) && !run.stderr.contains(key),
         "{run:?}"
     );
+
     let file = home.file("key.txt", key);
     assert_eq!(sends(&home, &[("SVC_EMAIL_KEY_FILE", &file)]).code, 4);
+
     let who = home.run_with_env(&["--sandbox", "whoami"], &[("SVC_EMAIL_KEY", key)]);
     assert!(who.stderr.contains(said), "{who:?}");
+
     // Of any organization.
     home.run(&["sandbox", "organizations", "create", "--name", "Shop"]);
     create.extend(["--organization", "Shop"]);
@@ -54,8 +58,10 @@ fn a_key_of_another_service_stays_in_the_process() {
     let home = Home::new();
     let _serving = RunningServer::start(&home, &["--in-memory"]);
     assert_eq!(sends(&home, &[]).code, 0);
+
     let seeded = key_of_request(&home, "emails.send");
     assert!(seeded.is_string(), "{seeded}");
+
     let env = [("SVC_EMAIL_KEY", "mk_live_topsecret")];
     let run = sends(&home, &env);
     assert_eq!(
@@ -63,13 +69,16 @@ fn a_key_of_another_service_stays_in_the_process() {
         (0, seeded),
         "{run:?}"
     );
+
     let said = "SVC_EMAIL_KEY: not a key of this sandbox, so it is not sent";
     assert!(
         run.stderr.contains(said) && !run.stderr.contains("topsecret"),
         "{run:?}"
     );
+
     let who = home.run_with_env(&["--sandbox", "whoami"], &env);
     assert!(who.code == 0 && who.stderr.contains(said), "{who:?}");
+
     // What cannot be a key does not stop a run that does not need it.
     for env in [("SVC_EMAIL_KEY", ""), ("SVC_EMAIL_KEY_FILE", "missing.txt")] {
         assert_eq!(sends(&home, &[env]).code, 0, "{env:?}");

@@ -51,11 +51,13 @@ fn opens_the_page_in_the_browser() {
         assert_eq!(seen.code, 0, "{}", seen.raw);
         seen.text
     };
+
     let url = format!("{http}/#/mailbox/{id}");
     assert_eq!(
         open(&["sandbox", "open"], &browser),
         format!("opened {http}/\n")
     );
+
     open(&["sandbox", "messages", "open", id], &browser);
     open(
         &["sandbox", "open", "--organization", "Love lace"],
@@ -69,6 +71,7 @@ fn opens_the_page_in_the_browser() {
     let none = open(&["sandbox", "open"], "/nothing/here");
     assert!(none.contains("found no browser"), "{none}");
     assert!(none.ends_with(&format!("{http}/\n")), "{none}");
+
     open(&["sandbox", "open", "--print"], &browser);
     let mut piped = home.command(&["sandbox", "messages", "open", id]);
     let piped = crate::support::Run::complete({

@@ -15,6 +15,7 @@ fn a_public_server_of_the_same_user_is_controlled_without_typing_its_token() {
         server.http,
         "{status:?}"
     );
+
     let traced = home.run(&[
         "-v",
         "sandbox",
@@ -24,12 +25,14 @@ fn a_public_server_of_the_same_user_is_controlled_without_typing_its_token() {
         "Public",
     ]);
     assert_eq!(traced.code, 0, "{traced:?}");
+
     let key = traced.json()["email_key"]
         .as_str()
         .expect("a key")
         .to_owned();
     let list = home.run(&["sandbox", "messages", "list", "--organization", "Public"]);
     assert_eq!(list.json(), json!([]), "{list:?}");
+
     // The services accept the key of an organization, not the control token.
     let mut domains = home.command(&["domains", "list"]);
     domains

@@ -20,6 +20,7 @@ fn an_address_beyond_loopback_names_both_networks() {
             "{hint}"
         );
     }
+
     let run = home.run(&["sandbox", "serve", "--in-memory", "--network", "public"]);
     assert_eq!(run.code, 2, "{run:?}");
     assert!(run.stderr.contains("--addr"), "{run:?}");
@@ -60,6 +61,7 @@ fn a_server_in_memory_serves_the_commands_of_its_user() {
         .into_iter()
         .chain(email.split(' '));
     assert_eq!(home.run(&send.collect::<Vec<_>>()).code, 0);
+
     let messages = home.run(&["sandbox", "messages", "list"]).json();
     assert_eq!(messages.as_array().expect("a list").len(), 1, "{messages}");
     assert_eq!(home.run(&["sandbox", "stop"]).json()["stopped"], true);
@@ -70,7 +72,8 @@ fn a_server_in_memory_serves_the_commands_of_its_user() {
 /// In a container whose data directory does not tell of the server: of another user, or not writable.
 #[test]
 fn the_server_that_the_environment_describes_is_found_without_its_data_directory() {
-    let (home, other) = (Home::new(), Home::new());
+    let home = Home::new();
+    let other = Home::new();
     let serving = RunningServer::start(&home, &["--in-memory"]);
     let at = serving.http.trim_start_matches("http://").to_owned();
     let env = [("SVC_SANDBOX_ADDR", at.as_str())];
@@ -84,8 +87,10 @@ fn the_server_that_the_environment_describes_is_found_without_its_data_directory
             .stdout
             .contains("Shop")
     );
+
     let status = other.run_with_env(&["sandbox", "status"], &env).json();
     assert_eq!(status["addresses"]["http"], serving.http.as_str());
+
     let stopped = other.run_with_env(&["sandbox", "stop"], &env);
     assert_eq!(stopped.code, 1, "{stopped:?}");
     assert!(
@@ -133,7 +138,8 @@ fn keys_and_choices_in_variables_are_checked() {
         "127.0.0.1:0",
         "--until-stdin-closes",
     ];
-    let (email, extraction) = ("SVC_SANDBOX_EMAIL_KEY", "SVC_SANDBOX_EXTRACTION_KEY");
+    let email = "SVC_SANDBOX_EMAIL_KEY";
+    let extraction = "SVC_SANDBOX_EXTRACTION_KEY";
     for (env, wanted) in [
         (vec![(email, "mk_app\n")], "printable ASCII"),
         (vec![(email, "same"), (extraction, "same")], "are the same"),
@@ -168,11 +174,13 @@ fn an_advance_obeys_the_timeout() {
         "email.delivered",
     ];
     assert_eq!(home.run(&webhook).code, 0);
+
     let email = "--from hello@sandbox.test --to ada@example.test --subject Hi --text Hello";
     let send = ["--sandbox", "emails", "send"]
         .into_iter()
         .chain(email.split(' '));
     assert_eq!(home.run(&send.collect::<Vec<_>>()).code, 0);
+
     let run = home.run(&["sandbox", "clock", "advance", "2h", "--timeout", "500ms"]);
     assert_eq!(run.code, 9, "{run:?}");
     assert!(run.stderr.contains("svc sandbox clock show"), "{run:?}");
@@ -197,6 +205,7 @@ fn a_relay_that_cannot_be_reached_is_in_the_story() {
         .chain(email.split(' '));
     let sent = home.run(&send.collect::<Vec<_>>());
     assert_eq!(home.run(&["sandbox", "settle"]).code, 0);
+
     let story = home.run(&[
         "sandbox",
         "emails",
@@ -247,6 +256,7 @@ fn options_come_from_the_file_of_env_file_below_the_environment_and_the_command_
         assert_eq!(ready["control_token"], "our-token");
         ready["http"].as_str().expect("a URL").to_owned()
     };
+
     let env = [("SVC_SANDBOX_PUBLIC_URL", "http://environment.example")];
     assert_eq!(url(&[], &[]), "http://file.example");
     assert_eq!(url(&[], &env), "http://environment.example");
@@ -264,6 +274,7 @@ fn options_come_from_the_file_of_env_file_below_the_environment_and_the_command_
             .contains("SVC_SANDBOX_IN_MEMORY: `perhaps` is not true"),
         "{wrong:?}"
     );
+
     home.file(".env", "SVC_SANDBOX_KEEP=0\n");
     let wrong = home.run(&serve);
     assert!(
@@ -377,6 +388,7 @@ fn serve_with_variables(until_stdin_closes: &str) {
         .read_to_string(&mut log)
         .expect("text");
     assert!(child.wait().expect("ends").success());
+
     let messages = log.lines().map(|line| {
         let entry: Value = serde_json::from_str(line).expect(line);
         entry["message"].as_str().unwrap_or_default().to_owned()
@@ -388,6 +400,7 @@ fn serve_with_variables(until_stdin_closes: &str) {
             "{messages:?}"
         );
     }
+
     let has_failed = messages
         .iter()
         .any(|message| message == "a delivery failed");
@@ -403,6 +416,7 @@ fn serve_with_variables(until_stdin_closes: &str) {
 fn a_clock_that_is_still_frozen_is_named_at_the_start() {
     let home = Home::new();
     assert_eq!(home.run(&["sandbox", "clock", "freeze"]).code, 0);
+
     let mut command = home.command(&["sandbox", "serve", "--addr", "127.0.0.1:0"]);
     command
         .stdin(Stdio::null())
@@ -415,6 +429,7 @@ fn a_clock_that_is_still_frozen_is_named_at_the_start() {
         .read_line(&mut line)
         .expect("a line");
     assert_eq!(home.run(&["sandbox", "stop"]).code, 0);
+
     let mut log = String::new();
     child
         .stderr
@@ -445,6 +460,7 @@ fn a_mistake_in_the_seed_file_names_file_line_and_field() {
         (2, Some("invalid_seed_file")),
         "{run:?}"
     );
+
     let message = run.error()["message"]
         .as_str()
         .expect("a message")
@@ -464,6 +480,7 @@ fn the_sandbox_commands_use_the_keys_of_the_server() {
         home.sandbox_json(&["domains", "list"])[0]["name"],
         "sandbox.test"
     );
+
     let who = home.run(&["--sandbox", "whoami"]);
     assert_eq!((who.code, who.stderr.as_str()), (0, ""), "{who:?}");
 }
@@ -477,6 +494,7 @@ fn a_command_says_that_it_started_a_server_of_its_own() {
         who.stderr.contains("this command started its own"),
         "{who:?}"
     );
+
     let doctor = home.run(&["--sandbox", "doctor"]);
     assert!(
         doctor.stdout.contains("this command started its own"),

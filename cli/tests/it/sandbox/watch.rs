@@ -30,6 +30,7 @@ fn watch_continues_after_a_restart_of_the_server_and_ends_with_an_interruption()
             break event;
         }
     };
+
     until("ready");
     home.sandbox_json(&["audiences", "list"]);
     assert_eq!(until("request")["operation"], "audiences.list");
@@ -39,6 +40,7 @@ fn watch_continues_after_a_restart_of_the_server_and_ends_with_an_interruption()
     let _server = RunningServer::start_at(&home, &address, &[]);
     // The command says that it may have missed something, and watches again.
     assert_eq!(until("reset")["reason"], "restarted");
+
     home.sandbox_json(&["domains", "list"]);
     assert_eq!(until("request")["operation"], "domains.list");
 
@@ -50,6 +52,7 @@ fn watch_continues_after_a_restart_of_the_server_and_ends_with_an_interruption()
             .expect("kill runs")
             .success()
     );
+
     let ended = watching.wait_with_output().expect("ends");
     drop(watchdog);
     let notes = String::from_utf8(ended.stderr).expect("UTF-8");

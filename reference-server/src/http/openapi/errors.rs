@@ -28,6 +28,7 @@ pub(super) fn describe(
         };
         by_status.entry(status.as_u16()).or_default().insert(code);
     }
+
     for (status, codes) in by_status {
         let mut name = codes
             .iter()
@@ -55,6 +56,7 @@ fn response(document: &mut Document<'_>, codes: &BTreeSet<Code>, format: &str) -
         let schemes = ["Bearer", scheme];
         headers["WWW-Authenticate"] = json!({"schema": {"enum": schemes}});
     }
+
     if codes.contains(&Code::RateLimited) || codes.contains(&Code::Unavailable) {
         let schema = json!({"type": "integer", "minimum": 1});
         headers["Retry-After"] = json!({"description": "In seconds.", "schema": schema});
@@ -69,6 +71,7 @@ fn response(document: &mut Document<'_>, codes: &BTreeSet<Code>, format: &str) -
         let body = serde_json::from_str(&body).unwrap_or(Value::String(body));
         examples[code.to_string()] = json!({"value": body});
     }
+
     let generator = &mut document.responses;
     let schema = match format {
         "flat" => generator.subschema_for::<ErrorObject<'_>>(),

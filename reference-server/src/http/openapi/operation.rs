@@ -17,7 +17,8 @@ use crate::model::{Code, RecordKind};
 use crate::store::SANDBOX;
 
 pub(super) fn describe(document: &mut Document<'_>, route: &Route) -> Value {
-    let (dialect, declared) = (&document.settings.dialect, &route.declared);
+    let dialect = &document.settings.dialect;
+    let declared = &route.declared;
     let mut value = json!({
         "operationId": route.id(),
         "tags": [route.tag],
@@ -58,6 +59,7 @@ pub(super) fn describe(document: &mut Document<'_>, route: &Route) -> Value {
             parameters.extend(describe_common(declared));
         }
     }
+
     let query = (route.query)(dialect);
     if !query.is_empty() {
         codes.push(Code::ValidationFailed);
@@ -79,6 +81,7 @@ pub(super) fn describe(document: &mut Document<'_>, route: &Route) -> Value {
             Code::ValidationFailed,
         ]);
     }
+
     let mut response = json!({"description": status.canonical_reason(), "headers": headers()});
     if let Some(data) = schema {
         response["content"] = json!({declared.produces: {"schema": data}});

@@ -28,6 +28,7 @@ fn simplify_schema(schema: &mut Map<String, Value>) {
         }
         schema.insert("enum".to_owned(), json!([only]));
     }
+
     for union in ["oneOf", "anyOf"] {
         let Some(Value::Array(choices)) = schema.get(union) else {
             continue;
@@ -49,12 +50,14 @@ fn simplify_schema(schema: &mut Map<String, Value>) {
         schema.insert("type".to_owned(), "string".into());
         schema.insert("enum".to_owned(), values.into());
     }
+
     // Some generators read a list of types with values as one enumeration for each type.
     let has_null = |values: &Value| {
         values
             .as_array()
             .is_some_and(|all| all.contains(&Value::Null))
     };
+
     if schema.get("enum").is_some_and(has_null)
         && let Some(Value::Array(mut values)) = schema.remove("enum")
     {

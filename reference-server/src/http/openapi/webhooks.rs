@@ -22,6 +22,7 @@ pub(super) fn describe(document: &mut Document<'_>, deliveries: DescribeDelivery
             webhooks[event.as_str()] = webhook(service, event.as_str(), event.description(), &body);
         }
     }
+
     if document.includes(Part::Service(Service::Email)) {
         let dialect = &document.settings.dialect;
         let body = deliveries(None, dialect, &mut document.responses);

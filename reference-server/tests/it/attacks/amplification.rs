@@ -60,6 +60,7 @@ async fn a_large_message_to_many_recipients_with_many_webhooks() {
     let smtp = sandbox.server.addresses().smtp.expect("a listener");
     let replies = talk(smtp, session.as_bytes()).await;
     assert!(replies.contains("250 2.0.0 queued"), "{replies}");
+
     within("the deliveries", sandbox.settle()).await;
     // The source, the JSON of it, and small rows: not 20 sources and 420 bodies.
     let written = size(directory.path()) - before;
@@ -68,6 +69,7 @@ async fn a_large_message_to_many_recipients_with_many_webhooks() {
     // The parts make up the body that is signed and shown.
     let received = receiver.received();
     assert_eq!(received.len(), 20);
+
     for (number, delivery) in received.iter().enumerate() {
         let json: serde_json::Value = serde_json::from_str(&delivery.body).expect("JSON");
         assert_eq!(json["event"], "email.received");
@@ -87,6 +89,7 @@ async fn a_large_message_to_many_recipients_with_many_webhooks() {
         sandbox.control("POST /_sandbox/reset", "").await.status,
         204
     );
+
     sandbox.server.stop().await;
     let database = rusqlite::Connection::open(directory.path().join("svc.db")).expect("opened");
     let count = |table: &str| -> i64 {
@@ -95,6 +98,7 @@ async fn a_large_message_to_many_recipients_with_many_webhooks() {
             .query_row(&sql, [], |row| row.get(0))
             .expect("a count")
     };
+
     assert_eq!(
         (count("body"), count("delivery"), count("attempt")),
         (0, 0, 0)
@@ -113,6 +117,7 @@ async fn tags_and_names_that_every_event_would_repeat() {
             tags.join(",")
         )
     };
+
     assert_eq!(
         sandbox
             .call("POST /api/v1/emails", &tags(100, 100))
@@ -120,6 +125,7 @@ async fn tags_and_names_that_every_event_would_repeat() {
             .status,
         202
     );
+
     for (body, message) in [
         (tags(101, 1), "has 101 tags, at most 100 are allowed"),
         (
@@ -149,6 +155,7 @@ async fn tags_and_names_that_every_event_would_repeat() {
             "{batch:?}"
         );
     }
+
     let email = sandbox.call("POST /api/v1/emails", &tags(0, 0)).await.id();
     sandbox.settle().await;
     let body = format!(r#"{{"event":"bounced","detail":"{}"}}"#, "x".repeat(20_000));
@@ -182,6 +189,7 @@ async fn clicks_on_an_email_with_much_html() {
         .body;
     assert_eq!(html.matches(&format!("/t/c/{email}/0/")).count(), 1_000);
     assert!(html.contains("http://b.test/xxx") && html.contains("'http://a.test/1000'"));
+
     let clicked = sandbox
         .raw(&format!("HEAD /t/c/{email}/0/999"), "", "")
         .await;
@@ -209,12 +217,14 @@ async fn templates_that_work_on_large_values_and_clients_that_hang_up() {
             .await;
         assert_eq!(stored.status, 200, "{stored:?}");
     }
+
     let email = |template: &str| {
         format!(
             r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","templateId":"{template}","variables":{{"big":"{}"}}}}"#,
             "x".repeat(500_000)
         )
     };
+
     // More than are rendered at the same time; their clients give up after a moment.
     let slow = email("slow");
     let given_up = (0..8).map(|_| {
@@ -230,6 +240,7 @@ async fn templates_that_work_on_large_values_and_clients_that_hang_up() {
         refused.body.contains("the template exceeds a limit"),
         "{refused:?}"
     );
+
     let accepted = within(
         "an email",
         sandbox.call("POST /api/v1/emails", &email("fast")),

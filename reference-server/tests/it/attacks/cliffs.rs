@@ -62,9 +62,11 @@ async fn a_healthy_webhook_does_not_wait_for_dead_ones() {
         let created = sandbox.call("POST /api/v1/webhooks", &webhook).await;
         assert_eq!(created.status, 201);
     };
+
     for _ in 0..8 {
         subscribe(&dead).await;
     }
+
     let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"t"}"#;
     for _ in 0..20 {
         assert_eq!(sandbox.call("POST /api/v1/emails", email).await.status, 202);
@@ -100,6 +102,7 @@ async fn the_file_shrinks_after_a_large_deletion() {
         sandbox.call("POST /api/v1/emails", &email).await.status,
         202
     );
+
     let size = || {
         let file = directory.path().join("svc.db").metadata();
         file.expect("the file").len()

@@ -99,6 +99,7 @@ async fn an_audience_a_domain_and_a_webhook_with_much_data() {
         .control("GET /_sandbox/messages?from=B@x.test&limit=1", "")
         .await;
     assert_eq!(found.id(), format!("msg_{:05}", ROWS - 1));
+
     let none = r#"{"data":[],"next":null}"#;
     let search = "GET /_sandbox/messages?from=nobody@x.test";
     assert_eq!(sandbox.control(search, "").await.body, none);
@@ -114,15 +115,18 @@ async fn an_audience_a_domain_and_a_webhook_with_much_data() {
             status
         );
     }
+
     let last = format!("PATCH /api/v1/contacts/con_{:05}", ROWS - 1);
     assert_eq!(sandbox.call(&last, r#"{"name":"x"}"#).await.status, 404);
     assert_eq!(
         sandbox.control("GET /_sandbox/messages", "").await.body,
         none
     );
+
     for rows in ["contact", "message", "body", "job"] {
         assert_eq!(count(&database, rows), 0, "{rows}");
     }
+
     assert_eq!(
         count(&database, "delivery WHERE state = 'dropped'"),
         ROWS as i64

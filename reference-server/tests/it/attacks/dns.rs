@@ -21,7 +21,8 @@ async fn slow_name_server() -> (SocketAddr, watch::Receiver<usize>) {
     let address = socket.local_addr().expect("an address");
     let (sender, count) = watch::channel(0);
     tokio::spawn(async move {
-        let (mut buffer, mut slow) = ([0; 2048], BTreeSet::new());
+        let mut buffer = [0; 2048];
+        let mut slow = BTreeSet::new();
         while let Ok((length, peer)) = socket.recv_from(&mut buffer).await {
             let query = Message::from_vec(&buffer[..length]).expect("decodes");
             let name = query.queries[0].name().clone();
@@ -62,9 +63,11 @@ async fn a_hundred_endpoints_with_names_that_resolve_slowly() {
         let sent = sandbox.with_key(key, "POST /api/v1/emails", &body).await;
         assert_eq!(sent.status, 202, "{sent:?}");
     };
+
     for number in 0..100 {
         subscribe(KEY, &format!("https://slow-{number}.example/")).await;
     }
+
     send(KEY, "a@sandbox.test").await;
     within("the look-ups", slow.wait_for(|count| *count == 100))
         .await
@@ -82,8 +85,10 @@ async fn a_hundred_endpoints_with_names_that_resolve_slowly() {
         .id();
     let publish = "POST /_sandbox/dns/other.test/publish?organization=Other";
     assert_eq!(sandbox.control(publish, "").await.status, 200);
+
     let verify = format!("POST /api/v1/domains/{domain}/verify");
     assert_eq!(sandbox.with_key(&key, &verify, "").await.status, 200);
+
     let endpoint = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = endpoint.local_addr().expect("an address").port();
     subscribe(&key, &format!("https://quick.example:{port}/")).await;

@@ -14,6 +14,7 @@ async fn a_rebound_name_cannot_use_the_seeded_keys() {
             format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\n\r\n");
         raw::send(sandbox.addr(), request.as_bytes()).await
     };
+
     for (path, key) in [("/api/v1/domains", KEY), ("/v1/me", EXTRACTION_KEY)] {
         for host in [format!("evil.example:{port}"), "evil.example".to_owned()] {
             let refused = send(&host, path, key).await;
@@ -23,6 +24,7 @@ async fn a_rebound_name_cannot_use_the_seeded_keys() {
             assert_ne!(send(&host, path, key).await.status, 421, "{host}");
         }
     }
+
     // A key of one's own is secret, and works under any name.
     let (_, key) = sandbox.email_key(r#""domains:manage""#).await;
     assert_eq!(
@@ -43,6 +45,7 @@ async fn a_second_origin_does_not_hide_the_first() {
             .status,
         403
     );
+
     let headers = format!("origin: {own}\r\n");
     assert_eq!(
         sandbox
@@ -69,6 +72,7 @@ async fn a_page_that_searches_messages_by_loading_them_as_images() {
         assert_eq!(response.header("x-content-type-options"), Some("nosniff"));
         response.status
     };
+
     for line in [
         "GET /_sandbox/messages?subject=code",
         "GET /_sandbox/health",
@@ -81,6 +85,7 @@ async fn a_page_that_searches_messages_by_loading_them_as_images() {
             assert_eq!(get(line, own).await, 200, "{line}");
         }
     }
+
     assert_eq!(
         sandbox
             .raw("GET /", "sec-fetch-site: cross-site\r\n", "")
@@ -100,9 +105,11 @@ async fn a_page_on_another_port_of_a_trusted_host() {
             format!("GET /_sandbox/keys HTTP/1.1\r\nhost: {host}\r\norigin: {origin}\r\n\r\n");
         raw::send(sandbox.addr(), request.as_bytes()).await.status
     };
+
     for own in ["http://box.internal:4080", "https://box.internal:4080"] {
         assert_eq!(health(own).await, 200, "{own}");
     }
+
     for foreign in [
         "http://box.internal:81",
         "https://box.internal:81",
@@ -122,6 +129,7 @@ async fn a_misspelt_organization_does_not_empty_the_server() {
             .status,
         201
     );
+
     for (line, body) in [
         ("POST /_sandbox/reset", r#"{"organisation":"Sandbox"}"#),
         ("POST /_sandbox/reset?organisation=Sandbox", ""),
@@ -131,6 +139,7 @@ async fn a_misspelt_organization_does_not_empty_the_server() {
         assert_eq!(refused.status, 422, "{line}: {refused:?}");
         assert!(refused.body.contains("organization"), "{refused:?}");
     }
+
     assert!(
         sandbox
             .call("GET /api/v1/audiences", "")
@@ -138,6 +147,7 @@ async fn a_misspelt_organization_does_not_empty_the_server() {
             .body
             .contains("kept")
     );
+
     for (line, body) in [
         ("POST /_sandbox/organizations", r#"{"title":"x"}"#),
         (
@@ -185,6 +195,7 @@ async fn two_organizations_named_in_one_request() {
             .status,
         201
     );
+
     let domain = "POST /_sandbox/dns/sandbox.test/publish";
     for (line, body) in [
         ("POST /_sandbox/reset", ""),
@@ -211,6 +222,7 @@ async fn two_organizations_named_in_one_request() {
             "{line}: {refused:?}"
         );
     }
+
     let line = "POST /_sandbox/reset?organization=Sandbox&organization=Other";
     let refused = sandbox.control(line, "").await;
     assert_eq!(
@@ -224,6 +236,7 @@ async fn two_organizations_named_in_one_request() {
             .body
             .contains("kept")
     );
+
     // The organization of a key is that of the query.
     let line = "POST /_sandbox/keys?organization=Other";
     let key = sandbox
@@ -233,6 +246,7 @@ async fn two_organizations_named_in_one_request() {
         .with_key(&key.between(r#""key":""#), "GET /api/v1/domains", "")
         .await;
     assert!(!domains.body.contains("sandbox.test"), "{domains:?}");
+
     // The same organization twice is not a contradiction.
     let line = "POST /_sandbox/reset?organization=Other";
     assert_eq!(
@@ -266,6 +280,7 @@ async fn a_fault_that_can_never_happen_or_contradicts_itself() {
 #[tokio::test]
 async fn a_data_directory_that_others_can_change() {
     use std::os::unix::fs::PermissionsExt as _;
+
     let directory = private_dir();
     let path = directory.path().join("data");
     std::fs::create_dir(&path).expect("created");
@@ -286,6 +301,7 @@ async fn a_data_directory_that_others_can_change() {
         .expect("a source")
         .to_string();
     assert!(source.contains("chmod go-w"), "{source}");
+
     set(0o700).expect("set");
 }
 
@@ -293,8 +309,10 @@ async fn a_data_directory_that_others_can_change() {
 #[cfg(unix)]
 #[tokio::test]
 async fn pipes_and_links_in_place_of_files() {
-    let (directory, other) = (private_dir(), private_dir());
-    let (data, victim) = (directory.path(), other.path().join("victim"));
+    let directory = private_dir();
+    let other = private_dir();
+    let data = directory.path();
+    let victim = other.path().join("victim");
     std::fs::write(&victim, "precious").expect("written");
     let start = || Server::builder().data_dir(data).start();
     let lock = data.join("server.lock");
@@ -316,6 +334,7 @@ async fn pipes_and_links_in_place_of_files() {
         );
         std::fs::remove_file(&lock).expect("removed");
     }
+
     std::os::unix::fs::symlink(&victim, data.join("server.json.new")).expect("linked");
     start().await.expect("started").stop().await;
     assert_eq!(std::fs::read_to_string(&victim).expect("read"), "precious");
@@ -333,6 +352,7 @@ async fn a_private_target_is_refused_with_the_reason() {
         let body = format!(r#"{{"url":"{url}","events":["email.sent"]}}"#);
         sandbox.with_key(&key, "POST /api/v1/webhooks", &body).await
     };
+
     for (url, reason) in [
         (
             "https://app.localhost/",
@@ -347,8 +367,10 @@ async fn a_private_target_is_refused_with_the_reason() {
         assert_eq!(refused.status, 422, "{refused:?}");
         assert!(refused.body.contains(reason), "{refused:?}");
     }
+
     let webhook = register("https://no-such-host.invalid/").await;
     assert_eq!(webhook.status, 201, "{webhook:?}");
+
     let line = format!("POST /api/v1/webhooks/{}/test", webhook.id());
     let tested = sandbox.with_key(&key, &line, "").await.body;
     assert!(

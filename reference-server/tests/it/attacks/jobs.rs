@@ -61,9 +61,11 @@ async fn jobs_that_the_server_cannot_do() {
     for _ in 0..2 {
         ids.push(send(&sandbox, "bounced@x.test", later).await);
     }
+
     for _ in 0..4 {
         ids.push(send(&sandbox, "c@x.test", "").await);
     }
+
     sandbox.server.stop().await;
     let database = rusqlite::Connection::open(path.join("svc.db")).expect("opened");
     let mut sql = format!(
@@ -75,6 +77,7 @@ async fn jobs_that_the_server_cannot_do() {
             sql.push_str(&format!("UPDATE email SET data = 'x' WHERE id = '{id}';"));
         }
     }
+
     for id in &ids[2..4] {
         sql.push_str(&format!(
             "INSERT INTO message (id, organization, recipient, email, created_at, data)
@@ -83,6 +86,7 @@ async fn jobs_that_the_server_cannot_do() {
                  VALUES ('received', 'msg_{id}', -1, 1, 0, 0);"
         ));
     }
+
     database.execute_batch(&sql).expect("changed");
     drop(database);
 
@@ -92,6 +96,7 @@ async fn jobs_that_the_server_cannot_do() {
     assert_eq!(received.len(), 1, "{received:?}");
     assert_eq!(received[0].header("mail-event"), "email.received");
     assert_set_aside(&sandbox, 1).await;
+
     within("the advance", sandbox.advance("700000h")).await;
     // The relay is given up after some hours.
     let [_, relayed, scheduled] = &receiver.received()[..] else {
@@ -116,6 +121,7 @@ async fn a_delivery_that_cannot_be_read() {
     let database = rusqlite::Connection::open(path.join("svc.db")).expect("opened");
     let sql = "UPDATE delivery SET data = 'x', event = CAST(x'ff' AS TEXT)";
     assert_eq!(database.execute(sql, []), Ok(1));
+
     drop(database);
 
     let sandbox = start(&path).await;
@@ -126,6 +132,7 @@ async fn a_delivery_that_cannot_be_read() {
         .expect("watched");
     within("the advance", sandbox.advance("1h")).await;
     assert_set_aside(&sandbox, 1).await;
+
     let id = send(&sandbox, "bounced@x.test", "").await;
     let received = receiver.received();
     assert_eq!(received.len(), 2, "{received:?}");

@@ -21,6 +21,7 @@ async fn a_large_message_is_stored_once() {
         sandbox.call("POST /api/v1/webhooks", body).await.status,
         201
     );
+
     let text = "x".repeat(1_800_000);
     let message = format!(
         r#"{{"from":"a@x.test","to":["b@sandbox.test","c@sandbox.test"],"subject":"s","text":"{text}"}}"#
@@ -33,16 +34,19 @@ async fn a_large_message_is_stored_once() {
         number("SELECT COUNT(*) FROM delivery WHERE octet_length(head) < 1000"),
         2
     );
+
     let delivery = sandbox.control("GET /_sandbox/deliveries", "").await.id();
     let shown = sandbox
         .control(&format!("GET /_sandbox/deliveries/{delivery}"), "")
         .await;
     assert!(shown.body.contains(&text), "{:.300}", shown.body);
+
     let received = sandbox.control("GET /_sandbox/messages", "").await.id();
     let raw = sandbox
         .control(&format!("GET /_sandbox/messages/{received}/raw"), "")
         .await;
     assert!(raw.body.len() > text.len(), "{:.300}", raw.body);
+
     sandbox.control("POST /_sandbox/reset", "").await;
     assert_eq!(number("SELECT COUNT(*) FROM body"), 0);
 }

@@ -56,16 +56,19 @@ async fn messages_nested_thousands_deep() {
         sandbox.call("POST /api/v1/webhooks", &body).await.status,
         201
     );
+
     let nested = "Content-Type: message/rfc822\r\n\r\n".repeat(5_000);
     let message = format!("From: a@b.test\r\nSubject: deep\r\n{nested}end");
     let replies = talk(address, session(&message).as_bytes()).await;
     assert!(replies.contains("250 2.0.0 queued"), "{replies}");
+
     // The same as an email of one's own, which is judged when it is delivered.
     let body = format!(
         r#"{{"from":"a@sandbox.test","to":"x@sandbox.test","subject":"s","attachments":[{{"filename":"a.eml","contentType":"message/rfc822","content":"{}"}}]}}"#,
         base64(nested.as_bytes())
     );
     assert_eq!(sandbox.call("POST /api/v1/emails", &body).await.status, 202);
+
     let received = receiver.until(2).await;
     assert!(
         received[0].body.contains(r#""subject":"deep""#),
@@ -77,6 +80,7 @@ async fn messages_nested_thousands_deep() {
             .contains(r#""contentType":"message/rfc822""#),
         "as a file"
     );
+
     let list = sandbox.control("GET /_sandbox/messages", "").await;
     let shown = sandbox
         .control(&format!("GET /_sandbox/messages/{}", list.id()), "")
@@ -102,13 +106,15 @@ async fn a_signature_over_thousands_of_fields() {
     let (_sandbox, address) = sandbox().await;
     let hash = base64(&Sha256::digest("end\r\n"));
     let send = async |count: usize| {
-        let (fields, names) = ("y:\r\n".repeat(count), ":x".repeat(count));
+        let fields = "y:\r\n".repeat(count);
+        let names = ":x".repeat(count);
         let message = format!(
             "DKIM-Signature: v=1; a=rsa-sha256; d=sandbox.test; s=sandbox; bh={hash}; b=AAAA;\r\n h=from{names}\r\nFrom: a@b.test\r\n{fields}\r\nend"
         );
         let replies = talk(address, session(&message).as_bytes()).await;
         assert!(replies.contains("250 2.0.0 queued"), "{replies}");
     };
+
     // 20 times as many take 400 times as long if each name is looked for in all fields.
     assert_growth(120, async || send(1_500).await, async || send(30_000).await).await;
 }
@@ -124,6 +130,7 @@ async fn a_second_message_smuggled_after_an_unusual_end() {
         assert!(!replies.contains("250 2.0.0 queued"), "{end:?}: {replies}");
         assert!(replies.contains("\r\n554 5.6.0 "), "{end:?}: {replies}");
     }
+
     let list = sandbox
         .control("GET /_sandbox/messages?to=y@sandbox.test", "")
         .await;
@@ -142,6 +149,7 @@ async fn a_web_page_posts_to_the_smtp_port() {
             "220 inbound.sandbox.localhost ESMTP\r\n421 4.7.0 this is an SMTP server; closing connection\r\n"
         );
     }
+
     let list = sandbox.control("GET /_sandbox/messages", "").await;
     assert_eq!(list.body, r#"{"data":[],"next":null}"#);
 }
@@ -174,6 +182,7 @@ async fn many_unfinished_messages() {
         }
         open.push(stream);
     }
+
     let mut next = TcpStream::connect(address).await.expect("a connection");
     let (commands, _) = head.split_at(head.len() - "DATA\r\n".len());
     next.write_all(commands.as_bytes()).await.expect("written");
@@ -187,12 +196,14 @@ async fn many_unfinished_messages() {
         next.try_read(&mut [0; 8]).is_err(),
         "more than 5 messages are in transfer"
     );
+
     // The reply comes when one of the others has ended.
     drop(open.pop());
     read_until(&mut next, "354 ").await;
     drop((open, next));
     let replies = talk(address, session("Subject: later\r\n\r\nx").as_bytes()).await;
     assert!(replies.contains("250 2.0.0 queued"), "{replies}");
+
     drop(sandbox);
 }
 
@@ -220,6 +231,7 @@ async fn many_clients_read_a_large_message_slowly() {
     const CLIENTS: usize = 6;
     // 24 MiB each, of 128 MiB.
     const AT_ONCE: usize = 5;
+
     let any_port = "127.0.0.1:0".parse().expect("an address");
     let sandbox = Sandbox::with(|builder| builder.smtp(any_port)).await;
     let address = sandbox.server.addresses().smtp.expect("a listener");
@@ -227,6 +239,7 @@ async fn many_clients_read_a_large_message_slowly() {
     let message = format!("From: a@b.test\r\nSubject: large\r\n\r\n{text}");
     let replies = talk(address, session(&message).as_bytes()).await;
     assert!(replies.contains("250 2.0.0 queued"), "{replies}");
+
     let id = sandbox.control("GET /_sandbox/messages", "").await.id();
     let request = format!(
         "GET /_sandbox/messages/{id}/raw HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n",
@@ -235,7 +248,9 @@ async fn many_clients_read_a_large_message_slowly() {
     // The clients read the status and nothing else.
     let (sender, mut answered) = tokio::sync::mpsc::unbounded_channel();
     for _ in 0..CLIENTS {
-        let (sender, request, addr) = (sender.clone(), request.clone(), sandbox.addr());
+        let sender = sender.clone();
+        let request = request.clone();
+        let addr = sandbox.addr();
         tokio::spawn(async move {
             let mut stream = TcpStream::connect(addr).await.expect("a connection");
             stream.write_all(request.as_bytes()).await.expect("written");
@@ -245,6 +260,7 @@ async fn many_clients_read_a_large_message_slowly() {
             let _ = sender.send(stream);
         });
     }
+
     let mut open = Vec::new();
     for _ in 0..AT_ONCE {
         open.push(
@@ -253,6 +269,7 @@ async fn many_clients_read_a_large_message_slowly() {
                 .expect("a stream"),
         );
     }
+
     // Small messages do not wait. No client has hung up, so the others still wait.
     let small = sandbox.control("GET /_sandbox/messages?limit=1", "").await;
     assert_eq!(small.status, 200);
@@ -260,6 +277,7 @@ async fn many_clients_read_a_large_message_slowly() {
         answered.try_recv().is_err(),
         "more than {AT_ONCE} messages are in memory at once"
     );
+
     // When they hang up, the others get theirs.
     open.clear();
     for _ in AT_ONCE..CLIENTS {

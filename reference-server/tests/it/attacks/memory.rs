@@ -61,6 +61,7 @@ async fn attack(head: &str, repeated: &[u8], readers_at_once: usize) {
         webhook.len()
     );
     assert_eq!(raw::send(http, register.as_bytes()).await.status, 201);
+
     let line = [repeated.repeat(900 / repeated.len()), b"\r\n".to_vec()].concat();
     let body = line.repeat(SIZE / line.len());
     let (start, end) = session("\0")
@@ -78,13 +79,17 @@ async fn attack(head: &str, repeated: &[u8], readers_at_once: usize) {
     for path in ["", "/raw", "/html"] {
         within("a response", read(http, format!("{id}{path}"))).await;
     }
+
     assert_bounded(server.id(), "alone");
+
     let mut readers = JoinSet::new();
     for _ in 0..readers_at_once {
         readers.spawn(within("a response", read(http, id.clone())));
     }
+
     readers.join_all().await;
     assert_bounded(server.id(), "at once");
+
     server.kill().expect("killed");
     server.wait().expect("ended");
 }

@@ -22,6 +22,7 @@ async fn thousands_of_hidden_recipients() {
             list.join(",")
         )
     };
+
     let refused = sandbox.call(SEND, &body(1_000)).await;
     assert_eq!(refused.status, 422, "{refused:?}");
     assert!(
@@ -31,6 +32,7 @@ async fn thousands_of_hidden_recipients() {
         "{refused:?}"
     );
     assert_eq!(sandbox.call(SEND, &body(999)).await.status, 202);
+
     within("the deliveries", sandbox.settle()).await;
 }
 
@@ -46,6 +48,7 @@ async fn a_link_with_thousands_of_entities() {
         sandbox.call("POST /api/v1/webhooks", &body).await.status,
         201
     );
+
     let link = |entities| format!("<a href='http://a.test/?{}'>x</a>", "&".repeat(entities));
     let send = async |html: &str| {
         let body =
@@ -66,12 +69,14 @@ async fn a_link_with_thousands_of_entities() {
             .await;
         assert!(found.body.contains("http://a.test/?&"), "{}", found.status);
     };
+
     send(&link(25_000)).await;
     let short = newest().await;
     // The longer one is not tracked.
     let email = send(&(link(400_000) + &link(8_000))).await;
     let click = sandbox.control(&format!("GET /t/c/{email}/0/0"), "").await;
     assert_eq!(click.status, 302);
+
     // 16 times as many take 256 times as long if each is looked for from the beginning.
     let long = newest().await;
     assert_growth(
@@ -106,6 +111,7 @@ async fn a_body_of_a_million_values() {
         (413, "payload_too_large")
     );
     assert!(refused.body.contains(r#""limit":250000"#), "{refused:?}");
+
     // Separators in a text are no values.
     let text = ",".repeat(300_000);
     let body =
@@ -132,6 +138,7 @@ async fn more_large_bodies_than_memory() {
         stream.write_all(head.as_bytes()).await.expect("written");
         open.push(stream);
     }
+
     // Small requests pass. A large one waits until another ends, and is not lost.
     let third = async { sandbox.call(SEND, &body).await };
     tokio::pin!(third);
@@ -142,19 +149,22 @@ async fn more_large_bodies_than_memory() {
             small = sandbox.call(SEND, json) => assert_eq!(small.status, 202),
         }
     }
+
     open.pop();
     assert_eq!(within("the large request", third).await.status, 202);
 }
 
 #[tokio::test]
 async fn hundreds_of_clients_that_wait_for_a_message() {
-    let (alone, sandbox) = (Sandbox::start().await, Sandbox::start().await);
+    let alone = Sandbox::start().await;
+    let sandbox = Sandbox::start().await;
     let small = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
     let send = async |sandbox: &Sandbox| {
         for _ in 0..10 {
             assert_eq!(sandbox.call(SEND, small).await.status, 202);
         }
     };
+
     let request = format!(
         "GET /_sandbox/messages/wait?to=c@x.test&timeout=10m HTTP/1.1\r\nhost: {}\r\n\r\n",
         sandbox.addr()
@@ -167,6 +177,7 @@ async fn hundreds_of_clients_that_wait_for_a_message() {
         stream.write_all(request.as_bytes()).await.expect("written");
         waiting.push(stream);
     }
+
     // A message that they wait for would end the wait, and each other one could make all of them
     // look for it.
     assert_growth(
@@ -182,6 +193,7 @@ async fn hundreds_of_clients_that_wait_for_a_message() {
             .status,
         202
     );
+
     for mut stream in waiting {
         let found = within("the message", raw::read_response(&mut stream)).await;
         assert_eq!(found.status, 200, "{found:?}");
@@ -224,6 +236,7 @@ async fn templates_that_grow_without_bound() {
         let put = sandbox.control("PUT /_sandbox/templates/grow", &body).await;
         assert_eq!(put.status, 422, "{put:?}");
     }
+
     let body = format!(
         r#"{{"text":"{{{{ a{} }}}}"}}"#,
         "|replace('x', 'xxxxxxxxxxxxxxxx')".repeat(25)
@@ -235,6 +248,7 @@ async fn templates_that_grow_without_bound() {
             .status,
         200
     );
+
     let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","templateId":"grow","variables":{"a":"x"}}"#;
     let refused = sandbox.call(SEND, body).await;
     assert_eq!(
@@ -286,7 +300,8 @@ async fn large_values_and_many_rows_in_lists() {
         .map(|n| format!(r#""r{n}@sandbox.test""#))
         .collect();
     let inbound = format!(r#"{{"from":"a@b.test","to":[{}]}}"#, to.join(","));
-    let (add, receive) = ("POST /_sandbox/faults", "POST /_sandbox/inbound");
+    let add = "POST /_sandbox/faults";
+    let receive = "POST /_sandbox/inbound";
     for (line, body, message) in [
         (
             "POST /api/v1/audiences",
@@ -311,6 +326,7 @@ async fn large_values_and_many_rows_in_lists() {
         assert_eq!(refused.status, 422, "{line}: {refused:?}");
         assert!(refused.body.contains(message), "{line}: {refused:?}");
     }
+
     // The merged metadata counts.
     let half = |key: &str| format!(r#"{{"metadata":{{"{key}":"{}"}}}}"#, "x".repeat(40_000));
     assert_eq!(sandbox.call(&update, &half("a")).await.status, 200);
@@ -320,6 +336,7 @@ async fn large_values_and_many_rows_in_lists() {
     for _ in 0..200 {
         assert_eq!(sandbox.control(add, body).await.status, 201);
     }
+
     let refused = sandbox.control(add, body).await;
     assert_eq!(
         (refused.status, refused.body.contains("200 faults")),
@@ -345,6 +362,7 @@ async fn large_control_requests() {
         let refused = sandbox.control(line, &many).await;
         assert_eq!(refused.status, 413, "{line}: {refused:?}");
     }
+
     let records = vec![r#""none""#; 1_000].join(",");
     let body = format!(r#"{{"records":[{records}]}}"#);
     let refused = sandbox

@@ -15,7 +15,8 @@ use crate::receiver::within;
 async fn five_tests_of_a_webhook_with_one_idempotency_key() {
     let sandbox = Sandbox::start().await;
     // The first attempt is in progress until the gate opens.
-    let (requests, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
+    let requests = Arc::new(AtomicUsize::new(0));
+    let gate = Arc::new(Semaphore::new(0));
     let url = gated_endpoint(Arc::clone(&requests), Arc::clone(&gate)).await;
     let body = format!(r#"{{"url":"{url}","events":["email.sent"]}}"#);
     let webhook = sandbox.call("POST /api/v1/webhooks", &body).await.id();
@@ -40,9 +41,11 @@ async fn five_tests_of_a_webhook_with_one_idempotency_key() {
     };
     let (first, ()) = tokio::join!(first, others);
     assert_eq!(first.status, 200, "{first:?}");
+
     let again = sandbox.raw(&line, &headers, "").await;
     assert_eq!((again.status, &again.body), (200, &first.body));
     assert_eq!(requests.load(Ordering::SeqCst), 1);
+
     let stored = sandbox
         .control("GET /_sandbox/deliveries?event=webhook.test", "")
         .await;
@@ -63,7 +66,8 @@ async fn breaking_mail_server(messages: Arc<AtomicUsize>) -> String {
             let messages = Arc::clone(&messages);
             tokio::spawn(async move {
                 let mut stream = BufReader::new(stream);
-                let (mut line, mut in_data) = (String::new(), false);
+                let mut line = String::new();
+                let mut in_data = false;
                 stream.write_all(b"220 ready\r\n").await.ok()?;
                 while stream
                     .read_line(&mut line)
@@ -125,6 +129,7 @@ async fn a_bare_line_break_that_hides_the_end_of_a_message() {
     let sandbox = Sandbox::start().await;
     let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"one\r.\r\ntwo\u0000","html":"<p>\r.\r</p>"}"#;
     assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+
     let message = sandbox
         .control("GET /_sandbox/messages/wait", "")
         .await
@@ -187,11 +192,13 @@ async fn an_endpoint_that_closes_kept_alive_connections() {
         sandbox.call("POST /api/v1/webhooks", &body).await.status,
         201
     );
+
     for _ in 0..10 {
         let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
         assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
         within("the deliveries", sandbox.settle()).await;
     }
+
     let all = sandbox
         .control("GET /_sandbox/deliveries?limit=100", "")
         .await;
@@ -206,7 +213,8 @@ async fn an_endpoint_that_closes_kept_alive_connections() {
 
 /// Reads one request, if there is one.
 async fn read_request(stream: &mut BufReader<TcpStream>) -> bool {
-    let (mut line, mut length) = (String::new(), 0);
+    let mut line = String::new();
+    let mut length = 0;
     while stream
         .read_line(&mut line)
         .await
@@ -249,11 +257,13 @@ async fn an_endpoint_that_reads_a_second_request_and_closes_the_connection() {
         sandbox.call("POST /api/v1/webhooks", &body).await.status,
         201
     );
+
     for _ in 0..2 {
         let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
         assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
         within("the deliveries", sandbox.settle()).await;
     }
+
     let all = sandbox.control("GET /_sandbox/deliveries", "").await;
     assert!(
         all.body.contains(r#""state":"pending","attemptCount":1"#),
@@ -273,7 +283,8 @@ async fn gated_endpoint(requests: Arc<AtomicUsize>, gate: Arc<Semaphore>) -> Str
     let url = format!("http://{}/hook", listener.local_addr().expect("an address"));
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            let (requests, gate) = (Arc::clone(&requests), Arc::clone(&gate));
+            let requests = Arc::clone(&requests);
+            let gate = Arc::clone(&gate);
             tokio::spawn(async move {
                 let mut piece = [0; 16 * 1024];
                 while stream.read(&mut piece).await.is_ok_and(|count| count > 0) {
@@ -294,13 +305,15 @@ async fn a_disk_that_is_full_when_the_outcome_is_stored() {
     let sandbox =
         Sandbox::with(|builder| builder.limits(|limits| limits.max_database_bytes = Some(1 << 20)))
             .await;
-    let (requests, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
+    let requests = Arc::new(AtomicUsize::new(0));
+    let gate = Arc::new(Semaphore::new(0));
     let url = gated_endpoint(Arc::clone(&requests), Arc::clone(&gate)).await;
     let body = format!(r#"{{"url":"{url}","events":["email.sent"]}}"#);
     assert_eq!(
         sandbox.call("POST /api/v1/webhooks", &body).await.status,
         201
     );
+
     // As many deliveries as are attempted at the same time.
     let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
     let batch = format!("[{}]", [email; 16].join(","));
@@ -311,13 +324,15 @@ async fn a_disk_that_is_full_when_the_outcome_is_stored() {
             .status,
         200
     );
+
     let arrived = async {
         while requests.load(Ordering::SeqCst) < 16 {
             tokio::task::yield_now().await;
         }
     };
     within("the deliveries", arrived).await;
-    let (mut size, mut stored) = (100_000, 0);
+    let mut size = 100_000;
+    let mut stored = 0;
     while size > 100 {
         let body = format!(r#"{{"html":"{}"}}"#, "x".repeat(size));
         match sandbox
@@ -332,6 +347,7 @@ async fn a_disk_that_is_full_when_the_outcome_is_stored() {
             }
         }
     }
+
     // The outcomes cannot be stored, neither of the first delivery while the others are in
     // flight, nor of all. No delivery is sent again meanwhile.
     for permits in [1, 15] {
@@ -340,6 +356,7 @@ async fn a_disk_that_is_full_when_the_outcome_is_stored() {
         assert!(never.is_err(), "all outcomes were stored on a full disk");
         assert_eq!(requests.load(Ordering::SeqCst), 16);
     }
+
     // With room, they are stored.
     assert_eq!(
         sandbox
@@ -348,6 +365,7 @@ async fn a_disk_that_is_full_when_the_outcome_is_stored() {
             .status,
         204
     );
+
     within("the outcomes", sandbox.settle()).await;
     let all = sandbox.control("GET /_sandbox/deliveries", "").await;
     assert_eq!(
@@ -362,7 +380,8 @@ async fn a_disk_that_is_full_when_the_outcome_is_stored() {
 #[tokio::test]
 async fn a_webhook_that_is_deleted_while_its_delivery_waits() {
     let sandbox = Sandbox::start().await;
-    let (requests, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
+    let requests = Arc::new(AtomicUsize::new(0));
+    let gate = Arc::new(Semaphore::new(0));
     let url = gated_endpoint(Arc::clone(&requests), Arc::clone(&gate)).await;
     let body = format!(r#"{{"url":"{url}","events":["email.delivered"]}}"#);
     let webhook = sandbox.call("POST /api/v1/webhooks", &body).await.id();
@@ -377,6 +396,7 @@ async fn a_webhook_that_is_deleted_while_its_delivery_waits() {
             .status,
         200
     );
+
     let arrived = async {
         while requests.load(Ordering::SeqCst) < 16 {
             tokio::task::yield_now().await;
@@ -389,6 +409,7 @@ async fn a_webhook_that_is_deleted_while_its_delivery_waits() {
         .await;
 
     assert_eq!(deleted.status, 204);
+
     gate.add_permits(1000);
     within("the end", sandbox.settle()).await;
     assert_eq!(
@@ -396,6 +417,7 @@ async fn a_webhook_that_is_deleted_while_its_delivery_waits() {
         16,
         "sent to a deleted webhook"
     );
+
     let dropped = sandbox.control(&list, "").await;
     assert!(
         dropped

@@ -27,6 +27,7 @@ impl Address {
         if !address.is_ascii() {
             return None;
         }
+
         let (local, domain) = address.split_once('@')?;
         Self::from_parts(local, domain)
     }
@@ -37,6 +38,7 @@ impl Address {
         if !is_plain || local.split('.').any(str::is_empty) {
             return None;
         }
+
         Some(Self {
             local: local.to_ascii_lowercase(),
             domain: read_domain(domain)?,
@@ -93,6 +95,7 @@ fn read_domain(text: &str) -> Option<String> {
     let Ok(Host::Domain(ascii)) = Host::parse(&lower) else {
         return None;
     };
+
     let is_same = ascii == lower || url::quirks::domain_to_unicode(&ascii) == lower;
     (is_same && ascii.len() <= 253).then_some(ascii)
 }

@@ -25,6 +25,7 @@ impl ActiveGuard {
                 "a request that only reads must have none; send with `emails send`",
             ));
         }
+
         let (path, query) = match request.path.split_once('?') {
             Some((path, query)) => (path, query),
             None => (&*request.path, ""),
@@ -41,6 +42,7 @@ impl ActiveGuard {
                 "may change the method or the path; leave the parameter out",
             ));
         }
+
         match headers.into_iter().find(|name| is_override(name)) {
             Some(name) => refused(override_header(name)),
             None => Ok(()),
@@ -145,6 +147,7 @@ mod tests {
         ] {
             assert!(!is_query_plain(query, true), "{query}");
         }
+
         assert!(is_query_plain("page=2&email=a%40b.test", true));
         assert!(!is_query_plain("page=2", false));
         for name in [
@@ -160,6 +163,7 @@ mod tests {
         ] {
             assert!(is_override(&HeaderName::from_static(name)), "{name}");
         }
+
         for name in ["traceparent", "x-request-id", "accept-language"] {
             assert!(!is_override(&HeaderName::from_static(name)), "{name}");
         }

@@ -21,6 +21,7 @@ pub(crate) fn fill(operation: Operation, ids: &[&str]) -> Result<Cow<'static, st
     if !template.contains('{') {
         return Ok(template.into());
     }
+
     let mut path = String::with_capacity(template.len() + 32);
     let mut ids = ids.iter();
     let mut rest = template;
@@ -31,6 +32,7 @@ pub(crate) fn fill(operation: Operation, ids: &[&str]) -> Result<Cow<'static, st
         path.extend(segment(name, id)?);
         rest = after;
     }
+
     path.push_str(rest);
     Ok(path.into())
 }

@@ -115,6 +115,7 @@ async fn does_not_resend_after_a_reused_connection_breaks() {
         (error.attempts(), second_requests.load(Ordering::SeqCst)),
         (1, 1)
     );
+
     // A read is retried on a new connection.
     client.emails().get("x").await.unwrap();
     let response = client.emails().get("x").with_response().await.unwrap();

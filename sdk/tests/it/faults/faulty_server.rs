@@ -95,6 +95,7 @@ impl FaultyServer {
                 counts,
             ));
         }
+
         server
     }
 

@@ -270,8 +270,10 @@ async fn check_all(duration: FaultDuration) {
             }
         }
     }
+
     let count = cases.len();
     assert!(count > 900, "{count}");
+
     stream::iter(cases)
         .for_each_concurrent(16, |case| async move { case.check().await })
         .await;
@@ -307,7 +309,8 @@ impl Case<'_> {
             RetriedCalls::Idempotent => retry_safe,
             RetriedCalls::Never => false,
         };
-        let (heads, complete) = (server.heads(), server.complete_requests());
+        let heads = server.heads();
+        let complete = server.complete_requests();
         if retried && self.duration == FaultDuration::Once {
             assert_eq!(response.unwrap(), 2, "{self}");
             assert_eq!(
@@ -328,6 +331,7 @@ impl Case<'_> {
                 "{self}"
             );
         }
+
         // Independently of the table.
         let not_processed = *retried_calls == RetriedCalls::All;
         if !retry_safe && !not_processed {

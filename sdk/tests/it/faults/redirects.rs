@@ -36,6 +36,7 @@ async fn redirects_are_not_followed() {
         }
         assert_eq!(server.complete_requests(), 4);
     }
+
     assert_eq!(target.request_count(), 0);
 }
 

@@ -60,6 +60,7 @@ async fn endless_informational_responses_time_out() {
     .await;
     clock.advance(Duration::from_secs(29)).await;
     assert!(!call.is_finished());
+
     clock.advance(Duration::from_secs(2)).await;
     let error = call.await.unwrap().unwrap_err();
     assert_eq!(
@@ -169,6 +170,7 @@ async fn does_not_decompress_responses() {
     });
     let client = EmailClient::builder(url, "k").no_proxy().build().unwrap();
     assert_eq!(client.raw("GET", "/x").await.unwrap().body, compressed);
+
     let error = client.emails().get("x").await.unwrap_err();
     assert!(
         matches!(error.kind(), ErrorKind::InvalidResponse { .. }),
@@ -187,6 +189,7 @@ async fn discards_an_unsolicited_second_response() {
     let server = FaultyServer::start(Fault::Stalls(twice), 1).await;
     let client = server.client();
     assert_eq!(client.emails().get("x").await.unwrap().id, "first");
+
     settle().await;
     assert_eq!(client.emails().get("x").await.unwrap().id, "x");
     assert_eq!(server.connections(), 2);

@@ -54,6 +54,7 @@ async fn a_missing_response_times_out() {
     wait_until("request received", || server.complete_requests() == 1).await;
     clock.advance(Duration::from_millis(29_900)).await;
     assert!(!call.is_finished());
+
     clock.advance(Duration::from_millis(200)).await;
     let error = call.await.unwrap().unwrap_err();
     assert_eq!(
@@ -235,6 +236,7 @@ async fn a_stalled_tcp_connection_ends_at_the_connect_timeout() {
             assert_eq!((error.kind(), error.outcome()), (&kind, outcome));
         }
     }
+
     drop(listener);
 }
 
@@ -292,6 +294,7 @@ async fn interprets_retry_after_dates_by_the_service_clock() {
     wait_until("first request received", || server.request_count() == 1).await;
     clock.advance(seconds(29)).await;
     assert_eq!(server.request_count(), 1);
+
     clock.advance(seconds(2)).await;
     wait_until("second request received", || server.request_count() == 2).await;
     call.await.unwrap().unwrap();
@@ -318,12 +321,14 @@ async fn classifies_timeouts_of_a_configured_client() {
         (&ErrorKind::Timeout, Outcome::Unknown)
     );
     assert_eq!((error.attempts(), stalls.complete_requests()), (1, 1));
+
     // A read is retried.
     let call = get(&client, 1);
     for attempt in [2, 3] {
         wait_until("request received", || stalls.complete_requests() == attempt).await;
         clock.advance(seconds(6)).await;
     }
+
     assert_eq!(call.await.unwrap().unwrap_err().attempts(), 2);
 
     // Connect timeout: it was not sent.
@@ -352,8 +357,10 @@ async fn a_dropped_call_is_not_retried() {
     clock.advance(seconds(5)).await;
     call.abort();
     assert!(call.await.unwrap_err().is_cancelled());
+
     clock.advance(seconds(60)).await;
     assert_eq!(server.request_count(), 1);
+
     // The client still works.
     send(&client).await.unwrap().unwrap();
     assert_eq!(server.request_count(), 2);
@@ -382,6 +389,7 @@ async fn fails_at_once_if_retry_after_exceeds_its_limit_or_the_deadline() {
         assert!(error.retry_after() >= Some(seconds(30)), "{retry_after}");
         assert_eq!(server.request_count(), 1);
     }
+
     // With another limit.
     let server = MockServer::start([limited("6")]).await;
     let client = server.email().max_retry_after(seconds(5)).build().unwrap();
@@ -408,6 +416,7 @@ async fn the_deadline_covers_all_attempts() {
             clock.advance(seconds(12) + Duration::from_millis(1)).await;
         }
     }
+
     let error = call.await.unwrap().unwrap_err();
     assert_eq!((error.kind(), error.attempts()), (&ErrorKind::Server, 3));
     assert_eq!((server.request_count(), start.elapsed().as_secs()), (3, 24));
@@ -453,6 +462,7 @@ async fn an_attempt_has_all_the_time_that_is_left() {
     read_request(&mut stream, &mut Vec::new()).await.unwrap();
     clock.advance(seconds(29)).await;
     assert!(!call.is_finished());
+
     stream
         .write_all(response(200, r#"{"id":"x"}"#).to_string().as_bytes())
         .await
@@ -486,14 +496,17 @@ async fn attempt_timeout_limits_each_attempt() {
         wait_until("request received", || server.complete_requests() == attempt).await;
         clock.advance(Duration::from_millis(2_001)).await;
     }
+
     let error = call.await.unwrap().unwrap_err();
     assert_eq!((error.kind(), error.attempts()), (&ErrorKind::Timeout, 2));
+
     // Also a send, which is not retried.
     let call = send(&client);
     wait_until("request received", || server.complete_requests() == 3).await;
     clock.advance(Duration::from_millis(2_001)).await;
     let error = call.await.unwrap().unwrap_err();
     assert_eq!((error.outcome(), error.attempts()), (Outcome::Unknown, 1));
+
     // One call overrides it.
     let call = client
         .emails()

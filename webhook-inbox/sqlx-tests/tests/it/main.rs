@@ -30,12 +30,14 @@ async fn accepts_in_a_transaction() {
     let Some(bench) = SqlxBench::start().await else {
         return;
     };
+
     let inbox = bench.inbox();
     let mut tx = bench.pool.begin().await.unwrap();
     assert_eq!(
         inbox.accept_in(&mut tx, &delivery("1")).await.unwrap(),
         Accepted::New
     );
+
     tx.rollback().await.unwrap();
 
     let mut tx = bench.pool.begin().await.unwrap();
@@ -47,11 +49,13 @@ async fn accepts_in_a_transaction() {
         inbox.accept_in(&mut tx, &delivery("1")).await.unwrap(),
         Accepted::Duplicate
     );
+
     tx.commit().await.unwrap();
     inbox.wake();
 
     let worker = SqlxBench::run(quick(&inbox), always_ok());
     assert_eq!(bench.wait_for(1).await.len(), 1);
+
     stop(&inbox, worker).await;
 }
 
@@ -62,6 +66,7 @@ async fn works_behind_pgbouncer_in_transaction_mode() {
     let Some(bench) = SqlxBench::start().await else {
         return;
     };
+
     let server = Server::shared().await.unwrap();
     let bouncer = Bouncer::start(server);
     let name: String = sqlx::query_scalar("SELECT current_database()::text")
@@ -90,9 +95,11 @@ async fn works_behind_pgbouncer_in_transaction_mode() {
         let accepted = inboxes[id % 3].accept(&delivery(&id.to_string())).await;
         assert_eq!(accepted.unwrap(), Accepted::New);
     }
+
     bench.wait_for(100).await;
     for (inbox, worker) in inboxes.iter().zip(workers) {
         stop(inbox, worker).await;
     }
+
     assert_eq!(bench.handled().await.len(), 100);
 }

@@ -177,7 +177,8 @@ impl ImportReport {
         match end {
             Some(end) if !is_unknown => {
                 let hint = end.hint.iter().map(|hint| format!("{hint}\n"));
-                let (hint, tried) = (hint.collect::<String>(), self.len());
+                let hint = hint.collect::<String>();
+                let tried = self.len();
                 let tried = format!("{tried} of {total} rows were tried; to go on, {AGAIN}");
                 return Err(end.hint(hint + &tried));
             }
@@ -186,6 +187,7 @@ impl ImportReport {
             None if !has_problem => return Ok(()),
             None => {}
         }
+
         let (kind, code) = if is_unknown {
             (Kind::OutcomeUnknown, "import_outcome_unknown")
         } else {

@@ -19,6 +19,7 @@ use crate::input::records::{Record, Records};
 use crate::input::{LOSES_DIGITS, email, loses_digits, read_json};
 
 /// One contact of the file.
+#[derive(Clone)]
 pub(super) struct ImportRow {
     /// The number of its record.
     pub(super) number: u64,
@@ -33,6 +34,18 @@ pub(super) struct ImportRow {
     pub(super) opted_out: Vec<String>,
     /// Which row with the same address unsubscribes the contact, although this one does not.
     pub(super) note: Option<String>,
+}
+
+impl ImportRow {
+    /// The same row for this address, which its own text spells in another way.
+    fn of(&self, address: &str) -> Self {
+        let mut row = self.clone();
+        row.contact.email = address.to_owned();
+        if self.problem.as_deref() == email::check(&self.contact.email).err() {
+            row.problem = None;
+        }
+        row
+    }
 }
 
 /// The header of `svc contacts list --all -o csv`. Values of such a file are not trimmed, so that they are
@@ -107,6 +120,8 @@ struct ImportFile {
     is_csv: bool,
     /// The column with the addresses of a CSV file.
     address: Option<Arc<str>>,
+    /// The other addresses of the last row, which opts all of them out.
+    others: Vec<ImportRow>,
 }
 
 impl ImportFile {
@@ -121,6 +136,7 @@ impl ImportFile {
         for column in columns {
             fields.of(column, options)?;
         }
+
         let address = people.address.and_then(|at| columns.get(at)).cloned();
         if let Some(address) = &address {
             let repeated = refuse_repeated(&fields.known, address);
@@ -131,15 +147,30 @@ impl ImportFile {
             fields,
             is_csv: header.is_some(),
             address,
+            others: Vec::new(),
         })
     }
 
     fn next(&mut self) -> Result<Option<ImportRow>, Failure> {
+        if let Some(other) = self.others.pop() {
+            return Ok(Some(other));
+        }
         let Some(person) = self.people.next()? else {
             return Ok(None);
         };
+
+        let opts_out = matches!(person.subscribed, Subscribed::No(_));
         let options = &self.people.options;
-        row(person, &mut self.fields, options, self.is_csv).map(Some)
+        let row = row(person, &mut self.fields, options, self.is_csv)?;
+        if !opts_out || email::check(&row.contact.email).is_ok() {
+            return Ok(Some(row));
+        }
+
+        // A contact that exists is to be found, however the row spells its address.
+        let mut others = row.opted_out.iter().map(|address| row.of(address));
+        let first = others.next();
+        self.others = others.collect();
+        Ok(Some(first.unwrap_or(row)))
     }
 
     fn mapping(&self) -> String {
@@ -178,9 +209,11 @@ impl Fields {
             "metadata",
             "ignore",
         ];
+
         if let Some(place) = self.places.get(column) {
             return Ok(Arc::clone(&self.known[*place].1));
         }
+
         let field = match options.field(column) {
             None => guessed(column),
             Some("status") => format!("metadata.{column}"),
@@ -195,6 +228,7 @@ impl Fields {
                 FIELDS.join(", ")
             )));
         }
+
         let field = Arc::from(field);
         self.places.insert(Arc::clone(column), self.known.len());
         self.known.push((Arc::clone(column), Arc::clone(&field)));
@@ -270,6 +304,7 @@ fn row(
         number,
         fields: values,
         mut problem,
+        ..
     } = record;
     let mut contact = NewContact::new("");
     let mut filled = Vec::new();
@@ -305,6 +340,7 @@ fn row(
             problem.get_or_insert(why);
         }
     }
+
     let subscribed = match subscribed {
         Subscribed::Unsaid => None,
         Subscribed::Yes => Some(true),
@@ -412,6 +448,7 @@ impl Addresses {
                 row.subscribed = Some(false);
             }
         }
+
         // A new contact is subscribed, unless its row says otherwise.
         if self.is_told && row.subscribed.is_none() {
             row.problem.get_or_insert_with(|| NOT_SAID.to_owned());

@@ -24,7 +24,9 @@ pub(super) fn bind(records: &[DnsRecord]) -> String {
                 .join(" "),
             _ => format!("{}.", zone_name(value)),
         };
-        let (name, kind, priority) = (zone_name(name), zone_name(kind), priority(record));
+        let name = zone_name(name);
+        let kind = zone_name(kind);
+        let priority = priority(record);
         writeln!(text, "{name}. 3600 IN {kind} {priority}{data}")
             .expect("writing to a string cannot fail");
     }
@@ -57,6 +59,7 @@ pub(super) fn terraform(records: &[DnsRecord]) -> String {
             }
         }
     }
+
     let mut text = String::from("variable \"zone_id\" {\n  type = string\n}\n");
     for (index, (name, kind, label, values)) in sets.iter().enumerate() {
         let is_repeated = sets
@@ -69,7 +72,9 @@ pub(super) fn terraform(records: &[DnsRecord]) -> String {
         } else {
             label.clone()
         };
-        let (name, kind, values) = (hcl(name), hcl(kind), values.join(", "));
+        let name = hcl(name);
+        let kind = hcl(kind);
+        let values = values.join(", ");
         writeln!(
             text,
             "\nresource \"aws_route53_record\" \"{label}\" {{\n  zone_id = var.zone_id\n  \

@@ -55,6 +55,7 @@ pub(super) async fn save(
             size: bytes.len(),
         });
     }
+
     context
         .out
         .list(&saved, VIEW, "the message has no attachments")
