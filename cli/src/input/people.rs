@@ -219,7 +219,7 @@ fn readings(word: &str) -> Result<Vec<String>, &'static str> {
     let bare = bare.split('?').next().unwrap_or_default();
     let bare = bare.trim_matches(is_mark);
     // Letters of two alphabets look alike, and `%61` may be a letter.
-    let local = bare.split('@').next().unwrap_or_default();
+    let local = word.split('@').next().unwrap_or_default();
     let is_other = |c: char| matches!(c, '\u{370}'..='\u{52f}');
     if local.contains('%')
         || (local.contains(is_other) && local.contains(|c: char| c.is_ascii_alphabetic()))

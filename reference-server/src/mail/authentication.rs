@@ -58,6 +58,7 @@ pub(crate) fn without_own_results(source: Vec<u8>) -> Vec<u8> {
     if !header.fields.iter().any(claims_to_be_own) {
         return source;
     }
+
     let mut kept = Vec::with_capacity(source.len());
     for field in header
         .fields
@@ -67,6 +68,7 @@ pub(crate) fn without_own_results(source: Vec<u8>) -> Vec<u8> {
         kept.extend_from_slice(field.raw);
         kept.extend_from_slice(b"\r\n");
     }
+
     kept.extend_from_slice(b"\r\n");
     kept.extend_from_slice(header.body);
     kept
@@ -121,6 +123,7 @@ mod tests {
         for file in message.attachments {
             shown.push(String::from_utf8_lossy(&file.content).into_owned());
         }
+
         let words = shown.iter().map(|text| text.split_whitespace().collect());
         Some(words.collect())
     }
@@ -197,6 +200,7 @@ mod tests {
                  --b\r\nContent-Type: text/plain\r\n{empty}\r\nThe: text\r\n--b--\r\n"
             )
         };
+
         let plain = shown(message("").as_bytes());
         assert!(plain.as_ref().is_some_and(|shown| shown[2] == "The:text"));
         for empty in [" ", "\t", "  \t "] {
@@ -248,6 +252,7 @@ mod tests {
             state ^= state << 17;
             (state % below as u64) as usize
         };
+
         let mut passed = 0;
         for round in 0..2_001 {
             let source = signed(sources[round % sources.len()]);
@@ -265,6 +270,7 @@ mod tests {
                 );
             }
         }
+
         // Added fields, and other white space, change nothing. They are few: most of the fragments are
         // refused wherever they are, as line breaks other than CRLF, control characters, or fields
         // that are shown and not signed, and a message has up to three changes.

@@ -25,6 +25,7 @@ pub(crate) fn codes(subject: Option<&str>, html: Option<&str>, text: Option<&str
     if let Some(found) = found.filter(|found| !found.is_empty()) {
         return found;
     }
+
     // What is between two tags is a line.
     let html = start_of(html.unwrap_or_default(), MAX_SEARCHED).replace('<', " \u{1e} <");
     let body = html_to_text(&html).replace('\u{1e}', "\n");
@@ -32,7 +33,8 @@ pub(crate) fn codes(subject: Option<&str>, html: Option<&str>, text: Option<&str
 }
 
 fn codes_of(subject: Option<&str>, body: &str) -> Vec<String> {
-    let (subject, body) = (subject.map(plain), plain(body));
+    let subject = subject.map(plain);
+    let body = plain(body);
     let lines = subject
         .as_deref()
         .into_iter()
@@ -74,10 +76,12 @@ static NEXT: LazyLock<Regex> = LazyLock::new(|| {
 /// The text with digits of other scripts, and the wide forms of ASCII, as ASCII.
 fn plain(text: &str) -> String {
     const ZEROS: [char; 4] = ['٠', '۰', '०', '০'];
+
     let digit = |letter: char| {
         let zero = ZEROS.into_iter().rfind(|zero| *zero <= letter)?;
         char::from_digit(u32::from(letter) - u32::from(zero), 10)
     };
+
     let letters = text.chars().map(|letter| match letter {
         // They end a part of a sentence in scripts without spaces.
         '，' | '；' => ' ',
@@ -162,6 +166,7 @@ impl Text<'_> {
                 (at, code) = (next, more);
             }
         }
+
         if has_code_word {
             let alone = (0..self.0.len()).filter(|at| self.is_first_of_line(*at));
             found.extend(alone.filter_map(|at| {
@@ -170,6 +175,7 @@ impl Text<'_> {
                     .then_some((at, code))
             }));
         }
+
         found.sort();
         let mut known = HashSet::new();
         let codes = found.into_iter().map(|(_, code)| code);
@@ -217,6 +223,7 @@ impl Text<'_> {
                 .strip_prefix(other)
                 .is_some_and(|rest| !rest.is_empty())
         };
+
         word.names_a_code()
             && (beside
                 .into_iter()
@@ -239,6 +246,7 @@ impl Text<'_> {
         {
             return None;
         }
+
         let (code, end) = match self.0.get(at + 1) {
             // 123 456
             Some(next)
@@ -254,7 +262,8 @@ impl Text<'_> {
             _ => return None,
         };
         let on_line = |other: &&Word<'_>| other.line == word.line;
-        let (previous, next) = (self.previous(at), self.0.get(end).filter(on_line));
+        let previous = self.previous(at);
+        let next = self.0.get(end).filter(on_line);
         // A part of a longer number, such as that of a telephone.
         let is_short = code.len() == 4 || code.contains(' ');
         let is_part = previous.filter(on_line).is_some_and(|word| {
@@ -269,11 +278,13 @@ impl Text<'_> {
         if is_part || around.any(Word::has_currency) {
             return None;
         }
+
         let mut before = (at.saturating_sub(3)..at).rev();
         let labelled = before.find(|at| !self.0[*at].is_in(&WORDS.fillers));
         if labelled.is_some_and(|at| self.0[at].is_in(&WORDS.labels) || self.is_other_code(at)) {
             return None;
         }
+
         let is_year = code.len() == 4 && (code.starts_with("19") || code.starts_with("20"));
         (!is_year || labelled.is_some_and(|at| self.is_code_word(at))).then_some(code)
     }
@@ -691,6 +702,7 @@ mod tests {
                 }
             }
         }
+
         assert!(wrong.is_empty(), "{wrong:#?}");
     }
 
@@ -711,10 +723,8 @@ mod tests {
     #[test]
     fn only_the_beginning_of_a_long_text_is_searched() {
         let words = "a ".repeat(2 << 20);
-        let (first, last) = (
-            format!("Your code: 482913. {words}"),
-            format!("{words} code: 482913"),
-        );
+        let first = format!("Your code: 482913. {words}");
+        let last = format!("{words} code: 482913");
         assert_eq!(codes(None, None, Some(&first)), ["482913"]);
         assert_eq!(codes(None, None, Some(&last)), [""; 0]);
         assert_eq!(codes(None, Some(&format!("<p>{last}</p>")), None), [""; 0]);

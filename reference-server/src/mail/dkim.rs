@@ -57,6 +57,7 @@ impl SigningKey {
                 data.extend_from_slice(b"\r\n");
             }
         }
+
         // Naming `From` once more than it occurs prevents that a second one is added.
         names.push("From");
 

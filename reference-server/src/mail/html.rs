@@ -68,6 +68,7 @@ pub(crate) fn write_with_images(message: &Incoming, to: &mut dyn Write) -> io::R
         encoder.finish()?;
         at = start + value.len();
     }
+
     to.write_all(&html.as_bytes()[at..])
 }
 

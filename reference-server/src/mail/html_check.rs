@@ -33,6 +33,7 @@ pub(crate) fn check<'m>(
         let message = format!("there is no data about {unknown:?}, but about {known}");
         return Err(Failure::field("programs", message));
     }
+
     // The platforms are in parentheses after the name.
     let counts = |program: &String| {
         let name = program.split(" (").next().unwrap_or_default();
@@ -46,11 +47,13 @@ pub(crate) fn check<'m>(
     for content_type in embedded {
         facts.add(Part::Images, format!("embedded {content_type}"));
     }
+
     let mut features = facts.features();
     for feature in &mut features {
         feature.none.retain(counts);
         feature.partial.retain(counts);
     }
+
     features.sort_by_key(|one| (Reverse(one.none.len()), Reverse(one.partial.len())));
     Ok(HtmlCheck {
         date: TABLE.date.clone(),
@@ -167,6 +170,7 @@ impl Facts {
         for url in URL.captures_iter(css) {
             self.add_image("url", &url[1]);
         }
+
         // What is in a URL or quoted names no feature.
         let css = URL.replace_all(css, "url(");
         let mut has_comments = false;
@@ -225,6 +229,7 @@ impl Facts {
             };
             feature.pattern.iter().any(has) || feature.names.iter().any(|name| names.contains(name))
         };
+
         let used = TABLE.features.iter().filter(uses);
         used.map(|feature| feature.shown.clone()).collect()
     }

@@ -57,6 +57,7 @@ pub(crate) fn links(html: Option<&str>, text: Option<&str>, tracked: &Targets) -
             text,
         });
     }
+
     // Mail programs make links of the URLs in other text of the HTML, too.
     outside.push_str(&html[at..]);
     let outside = visible_text(&outside);
@@ -69,6 +70,7 @@ pub(crate) fn links(html: Option<&str>, text: Option<&str>, tracked: &Targets) -
             });
         }
     }
+
     links
 }
 
@@ -103,6 +105,7 @@ pub(crate) fn replace(html: &str, mut with: impl FnMut(usize) -> String) -> Stri
         replaced.push_str(&with(number));
         at = raw.end;
     }
+
     replaced.push_str(&html[at..]);
     replaced
 }
@@ -272,6 +275,7 @@ mod tests {
             let links = links(html, text);
             links.into_iter().map(|link| link.url).collect()
         };
+
         for (html, expected) in [
             ("<a href='HTTP://A.test/x'>x</a>", "HTTP://A.test/x"),
             ("<a href='myapp://verify?t=1'>x</a>", "myapp://verify?t=1"),
@@ -296,12 +300,14 @@ mod tests {
         ] {
             assert_eq!(urls(Some(html), None), [expected], "{html}");
         }
+
         for html in [
             "<a href='javascript:alert(1)'>x</a>",
             "<a href='mailto:a@b.test'>x</a>",
         ] {
             assert_eq!(links(Some(html), None), [], "{html}");
         }
+
         for (text, expected) in [
             (
                 "次のURL（https://a.test/v?t=1）を",

@@ -108,6 +108,7 @@ impl Outgoing<'_> {
                 message = message.header(name, HeaderAddress::new_list(list));
             }
         }
+
         for (name, value) in self.headers {
             let value = value.as_str().unwrap_or_default();
             let is_list_id = name.eq_ignore_ascii_case("List-Id");
@@ -121,6 +122,7 @@ impl Outgoing<'_> {
                 message.header(name.as_str(), Text::new(value))
             };
         }
+
         let mut source = Vec::new();
         message.body(self.body()).serialize(&mut source);
         source
@@ -157,6 +159,7 @@ impl Outgoing<'_> {
                     && reference.next().is_none_or(is_end)
             })
         };
+
         let (inline, attached): (Vec<_>, Vec<_>) = self.attachments.iter().partition(is_inline);
         let inline = inline.into_iter().map(|one| {
             part(one, "inline").cid(utf8_percent_encode(one.id_in_html(), NOT_IN_IDS).to_string())
@@ -461,6 +464,7 @@ mod tests {
                 "{source}"
             );
         }
+
         for subtype in ["mixed", "alternative", "related"] {
             assert!(
                 source.contains(&format!("Content-Type: multipart/{subtype};")),
@@ -517,6 +521,7 @@ mod tests {
         ] {
             email.headers.insert(name.to_owned(), value.into());
         }
+
         let source = email.outgoing(None, Some("x"), &[]).source();
         let headers = Incoming::parse(&source).headers;
         let source = String::from_utf8(source).expect("ASCII");
@@ -535,6 +540,7 @@ mod tests {
         for name in ["References", "In-Reply-To", "X-Original-Message-ID"] {
             assert_eq!(headers[name], *references, "{name}");
         }
+
         let long = head.lines().filter(|line| line.len() > 78).count();
         assert_eq!(long, 1);
     }

@@ -135,8 +135,10 @@ impl Relay {
             tls::provider().ok_or(tls::NO_PROVIDER)?;
             TlsParameters::new(host.clone()).map_err(|error| error.to_string())
         };
+
         let from_start = (*tls == Tls::FromStart).then(parameters).transpose()?;
-        let (address, limit) = ((host.as_str(), *port), Some(CONNECT_TIMEOUT));
+        let address = (host.as_str(), *port);
+        let limit = Some(CONNECT_TIMEOUT);
         let connecting =
             AsyncSmtpConnection::connect_tokio1(address, limit, &hello, from_start, None);
         let mut connection = connecting.await.map_err(|error| error.to_string())?;
@@ -161,6 +163,7 @@ impl Relay {
                 None => error.to_string(),
             })?;
         }
+
         Ok(connection)
     }
 }
@@ -191,6 +194,7 @@ async fn transact<F: Future<Output = Result<(), Failure>>>(
     if of_sender != Handoff::Accepted {
         return Ok(vec![of_sender; recipients.len()]);
     }
+
     let mut outcomes = Vec::with_capacity(recipients.len());
     for recipient in recipients {
         outcomes.push(if recipient.is_ascii() || has_utf8 {
@@ -199,9 +203,11 @@ async fn transact<F: Future<Output = Result<(), Failure>>>(
             no_utf8()
         });
     }
+
     if !outcomes.contains(&Handoff::Accepted) {
         return Ok(outcomes);
     }
+
     let go_ahead = connection.command("DATA\r\n");
     let mut of_message = reply(COMMAND_TIMEOUT, Severity::PositiveIntermediate, go_ahead).await?;
     if of_message == Handoff::Accepted {
@@ -219,12 +225,14 @@ async fn transact<F: Future<Output = Result<(), Failure>>>(
             )))
         });
     }
+
     for outcome in outcomes
         .iter_mut()
         .filter(|outcome| **outcome == Handoff::Accepted)
     {
         outcome.clone_from(&of_message);
     }
+
     Ok(outcomes)
 }
 
@@ -288,7 +296,8 @@ mod tests {
         tokio::spawn(async move {
             for number in 1.. {
                 let (stream, _) = listener.accept().await.expect("accepted");
-                let (lines, ehlo) = (lines.clone(), Arc::clone(&ehlo));
+                let lines = lines.clone();
+                let ehlo = Arc::clone(&ehlo);
                 tokio::spawn(async move {
                     let mut stream = BufReader::new(stream);
                     stream
@@ -366,6 +375,7 @@ mod tests {
             let outcome = send(&relay, "ada@a.test", &to(&["b@c.test"]), SOURCE).await;
             assert_eq!(outcome, [Handoff::Accepted]);
         }
+
         let lines = drain(&mut lines);
         assert!(
             lines.iter().all(|(connection, _)| *connection == 1),
@@ -395,6 +405,7 @@ mod tests {
             "RCPT TO:<later@c.test>" => Some("451 4.7.1 greylisted"),
             _ => None,
         };
+
         let (address, _lines) = server(script, "250 x").await;
         let recipients = to(&["no@c.test", "yes@c.test", "later@c.test"]);
         let outcome = send(&relay(address, ""), "a@b.test", &recipients, SOURCE).await;
@@ -493,6 +504,7 @@ mod tests {
             assert_eq!(outcomes, [Handoff::Accepted, refused.clone()]);
             std::future::ready(Err(Failure::internal("the disk is full")))
         };
+
         let outcome = relay
             .send("a@b.test", &recipients, SOURCE, before_message)
             .await;
@@ -516,6 +528,7 @@ mod tests {
             let outcome = send(&relay, "a@b.test", &to(&["c@d.test"]), SOURCE).await;
             assert_eq!(outcome, [Handoff::Accepted]);
         }
+
         assert_eq!(
             drain(&mut lines).last().map(|(connection, _)| *connection),
             Some(2)
@@ -574,6 +587,7 @@ mod tests {
             "cEBzcw==" => Some("535 5.7.8 no"),
             _ => None,
         };
+
         let (address, _lines) = server(script, "250-x\r\n250 AUTH LOGIN").await;
         let outcome = send(
             &relay(address, "ada:p%40ss@"),

@@ -25,6 +25,7 @@ pub(crate) fn render(
     if size > MAX_VARIABLES {
         return Err(TemplateError::VariablesTooLarge);
     }
+
     let mut environment = ENVIRONMENT.clone();
     limit_filters(&mut environment);
     // A step can read all variables, and each `~` of its tag can copy them.
@@ -193,7 +194,10 @@ fn check_tags(template: &str) -> Result<usize, TemplateError> {
     if template.len() > MAX_SIZE || template.matches("elif").count() > MAX_ELIF {
         return Err(TemplateError::TooLarge);
     }
-    let (mut most, mut named, mut named_joins) = (0, 0, 0);
+
+    let mut most = 0;
+    let mut named = 0;
+    let mut named_joins = 0;
     for (begin, _) in template.match_indices(['{']) {
         let Some(tag) = Tag::at(&template[begin..]) else {
             continue;
@@ -209,6 +213,7 @@ fn check_tags(template: &str) -> Result<usize, TemplateError> {
             return Err(TemplateError::Refused { line });
         }
     }
+
     Ok(most)
 }
 
@@ -227,6 +232,7 @@ impl<'a> Tag<'a> {
         if !is_value && !text.starts_with("{%") {
             return None;
         }
+
         let rest = &text[2..];
         let next = [rest.find("{{"), rest.find("{%")]
             .into_iter()
@@ -441,6 +447,7 @@ mod tests {
                 "{template}"
             );
         }
+
         let defaulted = "{{ nobody|default('you') }}{% if x is defined %}x{% endif %}";
         assert_eq!(render("text", defaulted, &variables), Ok("you".to_owned()));
         assert_eq!(render("text", "plain", &json!({})), Ok("plain".to_owned()));
@@ -527,6 +534,7 @@ mod tests {
                 result.map(|text| text.len())
             );
         }
+
         let steps = "{% for i in list %}{{ list|join }}{% endfor %}";
         let long = json!({"list": vec!["x".repeat(100); 5_000]});
         assert_eq!(

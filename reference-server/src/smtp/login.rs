@@ -44,6 +44,7 @@ impl Step {
         if line == b"*" {
             return Next::Invalid("501 5.7.0 authentication cancelled");
         }
+
         // `=` stands for an empty initial response.
         let line = if line == b"=" { b"" } else { line };
         let Some(text) = BASE64
@@ -53,6 +54,7 @@ impl Step {
         else {
             return Next::Invalid("501 5.5.2 the response is not Base64 of UTF-8");
         };
+
         match self {
             Self::Plain => match text.split('\0').collect::<Vec<_>>()[..] {
                 [_, user, password] => Next::Done([user, password].map(str::to_owned)),

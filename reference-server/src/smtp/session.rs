@@ -71,6 +71,7 @@ pub(super) async fn serve(
     if refused.is_some() || session.is_cut {
         return stream.shutdown().await;
     }
+
     if run_session(session, &mut stream).await? == End::StartTls
         && let Some(certificate) = &server.app.settings.smtp_certificate
     {
@@ -79,6 +80,7 @@ pub(super) async fn serve(
         // cleartext commands (RFC 3207 §4.2).
         run_session(Session::new(server, client, true), &mut stream).await?;
     }
+
     Ok(())
 }
 
@@ -206,7 +208,8 @@ struct Data {
 
 impl Data {
     fn new(permit: Permit) -> Self {
-        let (mut receiver, source) = (DataReceiver::new(), Vec::new());
+        let mut receiver = DataReceiver::new();
+        let source = Vec::new();
         // The message may start with the final dot: it follows the line of the command.
         receiver.ingest(&mut b"\r\n".iter(), &mut Vec::new());
         Self {
@@ -258,6 +261,7 @@ impl<'a> Session<'a> {
         let Some(pace) = self.pace.take() else {
             return write(stream, replies).await;
         };
+
         let line = format!("{replies}\r\n");
         let pause = pace / u32::try_from(line.len()).unwrap_or(u32::MAX);
         for byte in line.bytes() {
@@ -265,6 +269,7 @@ impl<'a> Session<'a> {
             stream.write_all(&[byte]).await?;
             stream.flush().await?;
         }
+
         Ok(())
     }
 
@@ -275,7 +280,9 @@ impl<'a> Session<'a> {
         if !app.has_faults.load(Ordering::SeqCst) {
             return None;
         }
-        let (login, has_seed) = (self.login.clone(), app.settings.seed);
+
+        let login = self.login.clone();
+        let has_seed = app.settings.seed;
         let from = self.transaction.as_ref().map(|transaction| {
             transaction
                 .sender
@@ -306,10 +313,12 @@ impl<'a> Session<'a> {
             Some(delay) => sleep(delay).await,
             None => {}
         }
+
         self.is_cut = fault.drop.is_some();
         if fault.drop == Some(DropPoint::Before) {
             return Some(String::new());
         }
+
         let reply = fault.reply()?;
         if step == SmtpStep::Connect || reply.starts_with("421") {
             self.end = Some(End::Closed);
@@ -328,6 +337,7 @@ impl<'a> Session<'a> {
                 Some(_) => "500 5.5.6 line too long".to_owned(),
             };
         }
+
         line.extend_from_slice(b"\r\n");
         let path = path(&line);
         let known = match &path {
@@ -471,12 +481,12 @@ impl<'a> Session<'a> {
         if from.flags & MAIL_BODY_BINARYMIME != 0 {
             return "504 5.5.4 BODY=BINARYMIME is not supported".to_owned();
         }
-        let (flags, size) = (
-            from.flags & (MAIL_BODY_7BIT | MAIL_BODY_8BITMIME | MAIL_SMTPUTF8),
-            from.size,
-        );
+
+        let flags = from.flags & (MAIL_BODY_7BIT | MAIL_BODY_8BITMIME | MAIL_SMTPUTF8);
+        let size = from.size;
         // A server with AUTH accepts the parameter `AUTH=` (RFC 4954 §5).
-        let (address, auth) = (from.address.clone(), from.auth.clone());
+        let address = from.address.clone();
+        let auth = from.auth.clone();
         let known = MailFrom {
             address,
             flags,
@@ -490,6 +500,7 @@ impl<'a> Session<'a> {
         if size > MAX_MESSAGE_SIZE {
             return too_large();
         }
+
         let sender = match &*from.address {
             "" => None,
             address => match Address::of_envelope(address) {
@@ -505,6 +516,7 @@ impl<'a> Session<'a> {
             self.transaction = None;
             return reply;
         }
+
         "250 2.1.0 sender OK".to_owned()
     }
 
@@ -523,6 +535,7 @@ impl<'a> Session<'a> {
         if transaction.recipients.len() >= MAX_RECIPIENTS {
             return "452 4.5.3 too many recipients".to_owned();
         }
+
         // `<postmaster>`, the address without a domain that every server accepts (§4.5.1), is empty
         // for the parser, like `<>`.
         let is_postmaster = line.to_ascii_lowercase().ends_with(b"postmaster>");
@@ -543,7 +556,9 @@ impl<'a> Session<'a> {
         let Some(address) = Address::of_envelope(&address) else {
             return "501 5.1.3 invalid recipient address".to_owned();
         };
-        let (login, has_seed) = (self.login.clone(), self.server.app.settings.seed);
+
+        let login = self.login.clone();
+        let has_seed = self.server.app.settings.seed;
         let domain = address.domain().as_str().to_owned();
         let find = move |reader: Reader<'_>| {
             let organization = login.and_then(|login| login::organization(reader, &login));
@@ -552,6 +567,7 @@ impl<'a> Session<'a> {
             let catcher = organization.or_else(seeded);
             Ok((organization, catcher, !owners.is_empty()))
         };
+
         let Ok((organization, catcher, is_owned)) = self.server.app.store.read(find).await else {
             return TEMPORARY.to_owned();
         };
@@ -569,6 +585,7 @@ impl<'a> Session<'a> {
         let Some(transaction) = &mut self.transaction else {
             return TEMPORARY.to_owned();
         };
+
         (transaction.organization, transaction.catcher) = (organization, catcher);
         transaction.is_inbound |= is_owned;
         if !transaction.recipients.contains(&address) {
@@ -589,6 +606,7 @@ impl<'a> Session<'a> {
         if data.is_too_large {
             return too_large();
         }
+
         // What is after the header may be long.
         let head = &data.source[..data.source.len().min(MAX_HEADER_SIZE + 4)];
         if head.len() > MAX_HEADER_SIZE && !head.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
@@ -601,6 +619,7 @@ impl<'a> Session<'a> {
             return "554 5.6.0 the message has a bare CR or LF; lines must end in <CR><LF>"
                 .to_owned();
         }
+
         let recipients = transaction.recipients.clone();
         self.transaction = Some(transaction);
         let refused = self.meet(SmtpStep::Data, &recipients).await;
@@ -608,6 +627,7 @@ impl<'a> Session<'a> {
         if let Some(reply) = refused {
             return reply;
         }
+
         let id = id::new(id::REQUEST);
         match self.receive(&id, transaction, data.source).await {
             Ok(received) if received.is_empty() => {
@@ -634,7 +654,8 @@ impl<'a> Session<'a> {
         let results = if transaction.is_inbound {
             let sender = transaction.sender.as_ref();
             let domain = sender.map_or(helo, |sender| sender.domain().as_str());
-            let (peer, now) = (Some((self.client, domain)), app.clock.now());
+            let peer = Some((self.client, domain));
+            let now = app.clock.now();
             Some(authentication::check(&app.resolver, peer, &source, now).await?)
         } else {
             None
@@ -738,8 +759,10 @@ fn path(line: &[u8]) -> Option<Range<usize>> {
     if !matches!(&command[..], b"MAIL" | b"RCPT") {
         return None;
     }
+
     let start = line.iter().position(|&byte| byte == b'<')? + 1;
-    let (mut is_quoted, mut is_escaped) = (false, false);
+    let mut is_quoted = false;
+    let mut is_escaped = false;
     let length = line[start..].iter().position(|&byte| {
         let was_escaped = std::mem::take(&mut is_escaped);
         match byte {
@@ -755,6 +778,7 @@ fn path(line: &[u8]) -> Option<Range<usize>> {
     if path.trim_ascii().is_empty() || is_postmaster {
         return None;
     }
+
     // A source route, which means nothing today (§4.1.1.3).
     let is_route = path.starts_with(b"@");
     let route = path

@@ -93,6 +93,7 @@ fn signatures(message: &[u8], now: i64) -> Vec<Signed> {
             signature,
         }
     };
+
     let fields = header.all("DKIM-Signature");
     fields.take(MAX_SIGNATURES).map(read).collect()
 }
@@ -132,13 +133,15 @@ fn domain_of(address: &str) -> Option<DomainName> {
 /// above the other, as in relaxed alignment (RFC 7489 §3.1.1), but without a list of the domains
 /// under which everyone can register.
 fn is_aligned(sender: &DomainName, signer: &DomainName) -> bool {
-    let (sender, signer) = (sender.as_str(), signer.as_str());
+    let sender = sender.as_str();
+    let signer = signer.as_str();
     let is_below = |name: &str, above: &str| {
         above.contains('.')
             && name
                 .strip_suffix(above)
                 .is_some_and(|rest| rest.ends_with('.'))
     };
+
     sender == signer || is_below(sender, signer) || is_below(signer, sender)
 }
 
@@ -162,6 +165,7 @@ fn content_shown(message: &[u8]) -> Digest {
         add(file.content_type.as_bytes());
         add(&file.content);
     }
+
     digest.finish()
 }
 
@@ -194,6 +198,7 @@ impl Signature {
         if signature.expires_at.is_some_and(|expires| expires < now) {
             return Err(DkimVerdict::PermError);
         }
+
         let is_from_the_future = signature
             .signed_at
             .is_some_and(|signed| signed > now + MAX_SKEW);
@@ -203,6 +208,7 @@ impl Signature {
         if is_from_the_future || !is_covered {
             return Err(DkimVerdict::Fail);
         }
+
         Ok(signature)
     }
 
@@ -218,6 +224,7 @@ impl Signature {
             Some(_) => None,
             None => Some(None),
         };
+
         let mut names: Vec<_> = tags
             .split(';')
             .filter_map(|pair| Some(pair.split_once('=')?.0.trim()))
@@ -237,6 +244,7 @@ impl Signature {
         if names.len() < all || tag("v")? != "1" || tag("a")? != "rsa-sha256" || !is_own {
             return None;
         }
+
         let forms = tag("c").unwrap_or_default();
         let (head_form, body_form) = forms.split_once('/').unwrap_or((&forms, "simple"));
         let form = |text: &str| match text {
@@ -244,12 +252,14 @@ impl Signature {
             "relaxed" => Some(Form::Relaxed),
             _ => None,
         };
+
         let signed: Vec<_> = tag("h")?.split(':').map(str::to_owned).collect();
         // The `From` field must be signed (§5.4).
         if !signed.iter().any(|name| name.eq_ignore_ascii_case("from")) || signed.len() > MAX_SIGNED
         {
             return None;
         }
+
         let length = match number("l")? {
             Some(length) => Some(usize::try_from(length).ok()?),
             None => None,
@@ -273,12 +283,14 @@ impl Signature {
         let Some(key) = records.iter().find_map(|record| key(record)) else {
             return DkimVerdict::PermError;
         };
+
         let header = Header::parse(message);
         let body = canonical_body(header.body, self.body_form);
         // What follows a part that alone is signed could be of anyone.
         if self.length.is_some_and(|length| length != body.len()) {
             return DkimVerdict::Fail;
         }
+
         let body_hash = digest(&SHA256, &body);
         let canonical = self.canonical_message(&header, &body);
         let data = self.signed_data(header.fields);
@@ -318,6 +330,7 @@ impl Signature {
                 data.extend_from_slice(b"\r\n");
             }
         }
+
         Field::new(self.unsigned.as_bytes()).write(self.head_form, &mut data);
         data
     }
@@ -337,6 +350,7 @@ fn key(record: &str) -> Option<Vec<u8>> {
         let found = tag(record, name);
         found.is_none_or(|found| found.split(':').any(|one| values.contains(&one)))
     };
+
     let is_usable = is("v", "DKIM1")
         && is("k", "rsa")
         && allows("h", &["sha256"])
@@ -344,6 +358,7 @@ fn key(record: &str) -> Option<Vec<u8>> {
     if !is_usable {
         return None;
     }
+
     let key = BASE64.decode(tag(record, "p")?).ok()?;
     // Or a plain `RSAPublicKey` (§3.6.1).
     let info = SubjectPublicKeyInfoRef::try_from(&key[..]);
@@ -400,6 +415,7 @@ mod tests {
             let resolver = &resolver;
             async move { verify(resolver, text.as_bytes(), 0).await }
         };
+
         assert_eq!(verdict_of(message.clone()).await, DkimVerdict::Pass);
         // The relaxed form allows changed white space and prepended fields.
         let refolded = message.replace("Subject: Hello\r\n there", "subject:  Hello there ");
@@ -616,6 +632,7 @@ mod tests {
             b=F45dVWDfMbQDGHJFlXUNB2HKfbCeLRyhDXgFpEL8GwpsRe0IeIixNTe3\r\n \
             DhCVlUrSjV4BwcVcOF6+FF3Zo9Rpo1tFOeS9mPYQTnGdaSGsgeefOsk2Jz\r\n \
             dA+L10TeYt9BgDfQNZtKdN1WO//KgIqXP7OdEFE4LjFYNcUxZQ4FADY+8=\r\n";
+
         let key = "v=DKIM1; k=rsa; p=MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQDkHlOQoBTzWR\
             iGs5V6NpP3idY6Wk08a5qhdR6wy5bdOKb2jLQiY/J16JYi0Qvx/byYzCNb3W91y3FutAC\
             DfzwQ/BC/e/8uBsCR+yz1Lxj+PL6lHvqMKrM3rG4hstT5QjvHO9PzoxZyVYLzBfO2EeC3\

@@ -41,9 +41,11 @@ pub(crate) fn canonical_body(body: &[u8], form: Form) -> Vec<u8> {
         out.extend_from_slice(b"\r\n");
         rest = rest.get(end + 2..).unwrap_or_default();
     }
+
     while out.ends_with(b"\r\n\r\n") || out == b"\r\n" {
         out.truncate(out.len() - 2);
     }
+
     if out.is_empty() && form == Form::Simple {
         out.extend_from_slice(b"\r\n");
     }
@@ -60,6 +62,7 @@ fn squeezed(text: &[u8], white: &[u8]) -> Vec<u8> {
             out.push(b' ');
         }
     }
+
     if out.last() == Some(&b' ') {
         out.pop();
     }

@@ -204,9 +204,11 @@ mod tests {
                 "{check:?}"
             );
         }
+
         for record in &f.records {
             f.publish(record.clone());
         }
+
         for check in check(&f.resolver, &f.records).await {
             assert!(check.passed && check.reason.is_none(), "{check:?}");
             assert_eq!(check.found, [check.expected.as_str()]);
@@ -224,6 +226,7 @@ mod tests {
                 Some(5),
             ));
         };
+
         mx("mx.other.test");
         let check = f.check(RecordKind::Mx).await;
         assert_eq!(check.found, ["5 mx.other.test"]);
@@ -321,6 +324,7 @@ mod tests {
                 "{name} {text}"
             );
         }
+
         let f = fixture();
         f.txt("_dmarc.mail.shop.test", "v=DMARC1; p=none");
         f.txt("_dmarc.mail.shop.test", "v=DMARC1; p=reject");

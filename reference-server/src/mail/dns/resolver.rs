@@ -77,6 +77,7 @@ impl Resolver {
         if is_reserved(name) {
             return Ok(self.zone.lookup(name).unwrap_or_default());
         }
+
         let mut name = Name::from_ascii(name).map_err(|_| LookupError::Failed)?;
         name.set_fqdn(true);
         let upstream = name_servers::resolver(self.server).map_err(|_| LookupError::NoResolver)?;
@@ -133,6 +134,7 @@ mod tests {
             zone.set_records(&[spf]);
             assert_eq!(resolver.txt(domain).await, Ok(vec![domain.into()]));
         }
+
         let like = Ipv4Addr::UNSPECIFIED.into();
         let local = resolver.addresses(INBOUND_HOST, like).await;
         assert_eq!(local, Ok(vec![Ipv4Addr::LOCALHOST.into()]));

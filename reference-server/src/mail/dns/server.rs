@@ -98,6 +98,7 @@ fn respond(packet: &[u8], zone: &Zone, over_udp: bool) -> Option<Vec<u8>> {
     if query.metadata.message_type != MessageType::Query {
         return None;
     }
+
     let mut response = Message::response(query.metadata.id, query.metadata.op_code);
     response.metadata.recursion_desired = query.metadata.recursion_desired;
     response.add_queries(query.queries.iter().cloned());
@@ -110,6 +111,7 @@ fn respond(packet: &[u8], zone: &Zone, over_udp: bool) -> Option<Vec<u8>> {
         }
         response.set_edns(edns);
     }
+
     response.metadata.response_code = match &query.queries[..] {
         // RFC 6891, section 6.1.3.
         _ if version.is_some_and(|version| version > 0) => ResponseCode::BADVERS,
@@ -121,6 +123,7 @@ fn respond(packet: &[u8], zone: &Zone, over_udp: bool) -> Option<Vec<u8>> {
     if over_udp && encoded.len() > query.max_payload().min(MAX_UDP_RESPONSE).into() {
         return response.truncate().to_vec().ok();
     }
+
     Some(encoded)
 }
 
@@ -128,11 +131,13 @@ fn respond(packet: &[u8], zone: &Zone, over_udp: bool) -> Option<Vec<u8>> {
 /// 4.1.1).
 fn format_error(packet: &[u8]) -> Option<Vec<u8>> {
     const HEADER_LENGTH: usize = 12;
+
     let header = packet.get(..HEADER_LENGTH)?;
     let is_response = header[2] & 0x80 != 0;
     if is_response {
         return None;
     }
+
     let mut response = vec![0; HEADER_LENGTH];
     response[..2].copy_from_slice(&header[..2]);
     // QR, and the operation and RD of the query.
@@ -153,6 +158,7 @@ fn resolve(question: &Query, zone: &Zone, response: &mut Message) -> ResponseCod
     else {
         return ResponseCode::Refused;
     };
+
     let wanted = question.query_type();
     response.metadata.authoritative = true;
     let found = zone.lookup(text);
@@ -166,6 +172,7 @@ fn resolve(question: &Query, zone: &Zone, response: &mut Message) -> ResponseCod
             response.add_answer(Record::from_rdata(name.clone(), 0, data.clone()));
         }
     }
+
     if response.answers.is_empty() {
         response.add_authority(soa(apex));
     }
@@ -193,7 +200,8 @@ mod tests {
     use crate::model::dns::RecordKind;
 
     fn zone() -> Arc<Zone> {
-        let (long, big) = ("k".repeat(400), "x".repeat(200));
+        let long = "k".repeat(400);
+        let big = "x".repeat(200);
         let big: Vec<_> = (0..10).map(|n| format!("{n}{big}")).collect();
         let mut records = vec![
             (RecordKind::Spf, "a.test", "v=spf1 -all"),

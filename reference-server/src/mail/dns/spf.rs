@@ -76,6 +76,7 @@ impl Session<'_> {
                 }
             }
         }
+
         match redirect.filter(|target| !target.contains('%')) {
             Some(target) => self.policy_of(target).await,
             None => Ok(SpfVerdict::Neutral),
@@ -104,6 +105,7 @@ impl Session<'_> {
             self.passed_over = true;
             return Ok(false);
         }
+
         match name {
             "all" => return Ok(true),
             "ip4" | "ip6" => return contains(value, self.client).ok_or(SpfVerdict::PermError),
@@ -113,6 +115,7 @@ impl Session<'_> {
             "a" | "mx" => self.count_lookup()?,
             _ => return Err(SpfVerdict::PermError),
         }
+
         let (host, prefixes) = value.split_once('/').unwrap_or((value, prefixes));
         let host = if host.is_empty() { domain } else { host };
         // `/24` is for IPv4, and `//64` for IPv6.
@@ -138,6 +141,7 @@ impl Session<'_> {
                 }
             }
         }
+
         Ok(false)
     }
 }

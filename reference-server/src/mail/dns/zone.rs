@@ -88,6 +88,7 @@ impl Zone {
                 }
             }
         }
+
         let below = format!(".{name}");
         // RFC 6761: every name under localhost resolves to the loopback addresses.
         if name == "localhost" || name.ends_with(".localhost") {

@@ -45,6 +45,7 @@ pub(super) fn decode(bytes: &[u8], label: &str) -> String {
         text.extend(bytes.iter().map(char));
         return text;
     }
+
     match charset_decoder(label.as_bytes()) {
         Some(decoder) => decoder(bytes),
         None => undeclared(bytes, ""),
@@ -99,6 +100,7 @@ fn from_utf7(bytes: &[u8]) -> String {
         }
         rest = after.strip_prefix(b"-").unwrap_or(after);
     }
+
     text.push_str(&String::from_utf8_lossy(rest));
     text
 }

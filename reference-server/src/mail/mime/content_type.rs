@@ -20,6 +20,7 @@ pub(crate) fn check_content_type(text: &str) -> Result<(), &'static str> {
     if kind.eq_ignore_ascii_case("multipart") {
         return Err("must not be a multipart type");
     }
+
     Ok(())
 }
 
@@ -57,6 +58,7 @@ mod tests {
         ] {
             assert_eq!(check_content_type(good), Ok(()), "{good}");
         }
+
         for bad in [
             "",
             "text",
@@ -72,6 +74,7 @@ mod tests {
                 "{bad:?}"
             );
         }
+
         let multipart = check_content_type("multipart/mixed; boundary=x");
         assert_eq!(multipart, Err("must not be a multipart type"));
     }

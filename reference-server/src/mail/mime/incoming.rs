@@ -174,6 +174,7 @@ fn with_quoted_parts_in_brackets(list: &str) -> String {
         }
         rest = &rest[end..];
     }
+
     bracketed.push_str(rest);
     bracketed
 }
@@ -248,6 +249,7 @@ mod tests {
                 "{before:?}"
             );
         }
+
         let body = "From here on\r\n\r\ny";
         let message = format!("Subject: x\r\n{body}");
         assert_eq!(text(message.as_bytes()), body);

@@ -22,7 +22,8 @@ struct Parameter {
 impl Parameterized {
     /// Reads the value of a field.
     pub(super) fn read(field: &[u8]) -> Self {
-        let (mut is_quoted, mut is_escaped) = (false, false);
+        let mut is_quoted = false;
+        let mut is_escaped = false;
         let mut items = field.split(move |&byte| {
             let was_escaped = std::mem::take(&mut is_escaped);
             match byte {
@@ -53,6 +54,7 @@ impl Parameterized {
                 .iter()
                 .filter(|parameter| parameter.name == name)
         };
+
         let mut pieces: Vec<_> = named()
             .filter_map(|one| Some((one.piece?, &one.value[..])))
             .collect();
@@ -78,6 +80,7 @@ impl Parameterized {
             }
             bytes.extend(percent_decode(value));
         }
+
         match label.as_str() {
             "" => Some(words::decode(&charset::undeclared(&bytes, around))),
             label => Some(charset::decode(&bytes, label)),
@@ -108,6 +111,7 @@ fn unquoted(value: &[u8]) -> Vec<u8> {
     let Some(inner) = value.strip_prefix(b"\"") else {
         return value.to_vec();
     };
+
     let mut unquoted = Vec::with_capacity(inner.len());
     let mut rest = inner;
     loop {

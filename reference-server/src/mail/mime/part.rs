@@ -77,6 +77,7 @@ impl<'x> Part<'x> {
                 content_type.value = "text/plain".to_owned();
             }
         }
+
         let disposition = read("Content-Disposition").unwrap_or_default();
         Self {
             has_type,
@@ -172,6 +173,7 @@ fn split<'x>(body: &'x [u8], boundary: &str, repeats: bool) -> Vec<&'x [u8]> {
             break;
         }
     }
+
     parts.extend(start.map(|start| without_line_break(&body[start..])));
     parts
 }

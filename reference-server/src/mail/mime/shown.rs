@@ -74,6 +74,7 @@ impl Shown {
             };
             shown.extend(Self::within(inner, place, files));
         }
+
         match kind {
             "multipart/alternative" => Self::one_of(shown),
             _ => Self::all_of(shown),
@@ -85,11 +86,13 @@ impl Shown {
         if parts.len() < 2 {
             return parts.pop();
         }
+
         let has_text = parts.iter().any(|part| part.text.is_some());
         let has_html = parts.iter().any(|part| part.html.is_some());
         let mut all = Self::default();
         for Self { text, html } in parts {
-            let (text, html) = (text.as_deref(), html.as_deref());
+            let text = text.as_deref();
+            let html = html.as_deref();
             if has_html {
                 let converted = || as_html(text.unwrap_or_default()).into();
                 append(&mut all.html, &html.map_or_else(converted, Cow::from));
@@ -99,6 +102,7 @@ impl Shown {
                 append(&mut all.text, &text.map_or_else(converted, Cow::from));
             }
         }
+
         Some(all)
     }
 
@@ -144,6 +148,7 @@ fn as_html(text: &str) -> String {
     if text.trim().is_empty() {
         return String::new();
     }
+
     let escaped = text.bytes().filter(|byte| b"&<>".contains(byte)).count();
     let mut html = String::with_capacity(text.len() + 4 * escaped + 64);
     html.push_str("<div style=\"white-space: pre-wrap\">");
@@ -157,6 +162,7 @@ fn as_html(text: &str) -> String {
         html.extend([&rest[..at], entity]);
         rest = &rest[at + 1..];
     }
+
     html.extend([rest, "</div>"]);
     html
 }
@@ -166,6 +172,7 @@ fn html(part: &Part<'_>) -> String {
     if let Some(label) = part.content_type.get("charset", "") {
         return charset::decode(&content, &label);
     }
+
     let start = String::from_utf8_lossy(&content[..content.len().min(MAX_META)]).to_lowercase();
     let label = start
         .split_once("charset=")
@@ -211,5 +218,6 @@ fn text(part: &Part<'_>) -> String {
             flowed.push_str(content);
         }
     }
+
     flowed
 }

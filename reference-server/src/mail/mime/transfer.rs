@@ -46,6 +46,7 @@ pub(super) fn base64(content: &[u8]) -> Vec<u8> {
             flush(&mut digits, &mut decoded);
         }
     }
+
     flush(&mut digits, &mut decoded);
     decoded
 }
@@ -96,6 +97,7 @@ pub(super) fn quoted_printable(content: &[u8]) -> Vec<u8> {
             _ => decoded.push(b'='),
         }
     }
+
     decoded.extend_from_slice(rest);
     decoded
 }

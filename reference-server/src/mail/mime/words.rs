@@ -36,6 +36,7 @@ pub(super) fn decode_with(text: &str, write: impl Fn(&str) -> String) -> String 
         }
         run.push(word);
     }
+
     flush(&mut run, &mut decoded, &write);
     decoded.push_str(rest);
     decoded

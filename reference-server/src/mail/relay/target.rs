@@ -42,6 +42,7 @@ impl RelayTarget {
         if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
             return Err(InvalidRelay);
         }
+
         // The `url` crate does not parse IPv4 addresses in URLs with this scheme.
         let host = match url.host().ok_or(InvalidRelay)? {
             Host::Domain(name) => name.to_owned(),

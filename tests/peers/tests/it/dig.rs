@@ -93,6 +93,7 @@ async fn large_responses_are_truncated_and_retried_over_tcp() {
         flags.contains(" tc") && flags.contains("ANSWER: 0"),
         "{truncated}"
     );
+
     let complete = dig(&sandbox, &["+noedns", "+short", &key.0, "TXT"]).await;
     let response = complete
         .lines()
@@ -120,6 +121,7 @@ async fn missing_names_and_other_zones_have_different_statuses() {
             "{response}"
         );
     }
+
     sandbox
         .call(&format!("DELETE /_sandbox/dns/{DOMAIN}"), "")
         .await;

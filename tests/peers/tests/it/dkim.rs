@@ -90,6 +90,7 @@ async fn every_domain_signs_with_its_own_key() {
         .call(&format!("POST /api/v1/domains/{id}/verify"), "")
         .await;
     assert_eq!(verified["verified"], true, "{verified}");
+
     let source = sandbox
         .send_and_fetch("shop@mail.shop.test", "Hi", r#""text":"Hello""#)
         .await;

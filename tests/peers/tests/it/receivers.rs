@@ -37,9 +37,11 @@ async fn axum_github_webhook_extract() {
         }
         request
     }
+
     async fn handle(GithubEvent(_): GithubEvent<Value>) -> StatusCode {
         StatusCode::NO_CONTENT
     }
+
     let app = Router::new()
         .route("/hooks", post(handle))
         .layer(map_request(rename))
@@ -69,6 +71,7 @@ async fn standardwebhooks() {
             StatusCode::UNAUTHORIZED
         }
     }
+
     let report = certify("standard", Router::new().route("/hooks", post(receive))).await;
     assert_eq!(
         with_result(&report, "failed"),
@@ -95,6 +98,7 @@ fn verify(payload: &[u8], headers: &HeaderMap) -> bool {
     let Ok(payload) = std::str::from_utf8(payload) else {
         return false;
     };
+
     let tag = HMAC::mac(payload.as_bytes(), SECRET.as_bytes());
     let expected = tag
         .iter()
@@ -136,6 +140,7 @@ fn the_adapted_function_behaves_as_the_library() {
         }
         headers
     };
+
     assert!(webhook.verify(b"{}", &headers(&[&signature])).is_ok());
     assert!(
         webhook
@@ -174,6 +179,7 @@ async fn certify(name: &str, app: Router) -> Value {
         std::fs::write(&path, secret).expect("written");
         path
     };
+
     let output = Command::new(svc)
         .args([
             "certify",
@@ -188,6 +194,7 @@ async fn certify(name: &str, app: Router) -> Value {
         .await
         .expect("svc runs");
     assert_eq!(output.status.code(), Some(10), "{output:?}");
+
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 

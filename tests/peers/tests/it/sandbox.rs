@@ -53,6 +53,7 @@ impl Sandbox {
         let body = response.split_off(end.expect("a head") + 4);
         let head = String::from_utf8_lossy(&response);
         assert!(head.starts_with("HTTP/1.1 2"), "{line}: {head}");
+
         body
     }
 

@@ -28,12 +28,14 @@ async fn name_server(keys: BTreeMap<String, String>) -> SocketAddr {
 
 /// The response to a query with one question (RFC 1035 §4).
 fn answer(query: &[u8], keys: &BTreeMap<String, String>) -> Vec<u8> {
-    let (mut at, mut labels) = (12, Vec::new());
+    let mut at = 12;
+    let mut labels = Vec::new();
     while query[at] > 0 {
         let end = at + 1 + usize::from(query[at]);
         labels.push(String::from_utf8_lossy(&query[at + 1..end]).to_lowercase());
         at = end;
     }
+
     let question = &query[12..at + 5];
     let record = keys.get(&labels.join("."));
     let mut response = query[..2].to_vec();
@@ -50,6 +52,7 @@ fn answer(query: &[u8], keys: &BTreeMap<String, String>) -> Vec<u8> {
         response.extend((text.len() as u16).to_be_bytes());
         response.extend(text);
     }
+
     response
 }
 
@@ -76,6 +79,7 @@ async fn receive(sandbox: &Sandbox, message: &[u8]) -> (Value, Shown) {
             .split_whitespace()
             .collect()
     };
+
     let shown = Shown {
         from: words(&message["from"]),
         subject: words(&message["subject"]),
@@ -134,6 +138,7 @@ async fn what_is_shown_of_a_message_that_passes_is_what_was_signed() {
         println!("ignored: tests/peers/run prepares the messages");
         return;
     };
+
     let keys = std::fs::read(Path::new(&folder).join("keys.json")).expect("keys");
     let keys = serde_json::from_slice(&keys).expect("JSON");
     let server = name_server(keys).await;
@@ -148,6 +153,7 @@ async fn what_is_shown_of_a_message_that_passes_is_what_was_signed() {
             messages.push((path, message, dkim["result"] == "pass", shown));
         }
     }
+
     for project in ["dkimpy-", "mail-auth-"] {
         let is_of = |path: &Path| {
             path.file_name()
@@ -158,6 +164,7 @@ async fn what_is_shown_of_a_message_that_passes_is_what_was_signed() {
             .filter(|(path, _, passed, _)| *passed && is_of(path));
         assert!(passed.count() > 1, "{project}");
     }
+
     messages.retain(|(_, _, passed, _)| *passed);
     let mut random = Random(0x5eed_0049);
     let mut passed = 0;
@@ -176,5 +183,6 @@ async fn what_is_shown_of_a_message_that_passes_is_what_was_signed() {
             );
         }
     }
+
     assert!(passed > 50, "only {passed} passed");
 }

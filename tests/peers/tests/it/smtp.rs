@@ -46,6 +46,7 @@ impl MailServer {
         let ready = timeout(TIME_LIMIT, messages.next_line()).await;
         let ready = ready.expect("aiosmtpd starts within 60 s").expect("read");
         assert_eq!(ready.as_deref(), Some("ready"));
+
         Self {
             port,
             messages,
@@ -82,6 +83,7 @@ async fn relays_mail_over_tls_with_authentication() {
         (&first["tls"], &first["authenticated"]),
         (&true.into(), &true.into())
     );
+
     let source = first["source"].as_str().expect("a source");
     assert!(source.starts_with("DKIM-Signature: "), "{source}");
     assert!(source.contains("\r\nHello\r\n.\r\n..dots\r\n"), "{source}");
@@ -110,7 +112,8 @@ async fn relays_mail_over_tls_with_authentication() {
 async fn receives_mail_from_smtplib() {
     let any_port = "127.0.0.1:0".parse().expect("an address");
     let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("made");
-    let (chain, key) = (certified.cert.pem(), certified.signing_key.serialize_pem());
+    let chain = certified.cert.pem();
+    let key = certified.signing_key.serialize_pem();
     let mut file = tempfile::NamedTempFile::new().expect("a file");
     std::io::Write::write_all(&mut file, chain.as_bytes()).expect("written");
     let sandbox = Sandbox::start(|builder| {
@@ -154,6 +157,7 @@ client.quit()
         .status()
         .await;
     assert!(ran.expect("Python").success());
+
     let found = sandbox
         .call("GET /_sandbox/messages/wait?to=help@sandbox.test", "")
         .await;
@@ -161,6 +165,7 @@ client.quit()
     assert_eq!(found["subject"], "Grüße");
     assert_eq!(found["attachments"][0]["filename"], "größe.bin");
     assert_eq!(found["attachments"][0]["size"], 2);
+
     let caught = sandbox
         .call("GET /_sandbox/messages/wait?to=x@elsewhere.test", "")
         .await;
