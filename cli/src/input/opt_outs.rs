@@ -437,8 +437,13 @@ fn said(record: &Record, address: Option<usize>) -> Vec<Said> {
 fn add_said(all: &mut Vec<Said>, name: &Arc<str>, key: &Arc<str>, value: &Value) {
     match value {
         Value::Object(entries) => add_entries(all, name, entries),
-        Value::Array(items) if !items.is_empty() => {
-            for item in items {
+        // Most lists hold something else; one of tags may have the tag `unsubscribed`.
+        Value::Array(items) => {
+            let is_said = |item: &&Value| match item {
+                Value::String(text) => has_word(&text.to_lowercase()),
+                item => item.is_object(),
+            };
+            for item in items.iter().filter(is_said) {
                 add_said(all, name, key, item);
             }
         }
