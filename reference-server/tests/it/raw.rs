@@ -101,7 +101,12 @@ async fn try_read_response(stream: &mut TcpStream) -> std::io::Result<RawRespons
     let length: usize = raw
         .header("content-length")
         .map_or(0, |text| text.parse().expect("a length"));
-    if raw.header("transfer-encoding") == Some("chunked") {
+    // A lease and a stream of events have no end.
+    let is_endless = matches!(
+        raw.header("content-type"),
+        Some("text/plain" | "text/event-stream")
+    );
+    if raw.header("transfer-encoding") == Some("chunked") && !is_endless {
         while !bytes.ends_with(b"\r\n0\r\n\r\n") {
             read_some(stream, &mut bytes).await?;
         }
