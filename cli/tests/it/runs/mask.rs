@@ -216,7 +216,8 @@ const SELECTOR: &str = r"\bsvc[0-9a-f]{8}\._domainkey";
 /// A DKIM signature, in JSON and in a table.
 const SIGNED: &str = r#"(v=1; a=rsa-sha256)[^"]*?(", "|",|"\n|, From=|\n)"#;
 const BOUNDARY: &str = "=_alternative_[0-9a-f]{24}";
-const PORT: &str = r"\b127\.0\.0\.1:(\d{5})\b";
+/// A port that was picked, or that of SMTP, which is another one if it is taken.
+const PORT: &str = r"\b127\.0\.0\.1:(\d{5}|1025)\b";
 const MILLISECONDS: &str = r"( in )[\d.]+( ms)";
 const DURATION: &str = r#"("duration_ms": ?|"durationMs": ?|"ahead": ?|(?:Duration ms|Ahead)(?:\x1b\[22m)? +)-?[\d.]+"#;
 /// Milliseconds at the end of a table row, after a status.
