@@ -14,8 +14,6 @@ mod literals;
 pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
-#[cfg(feature = "sqlx")]
-pub mod sqlx_postgres;
 mod value;
 
 pub use error::{Error, ErrorKind};

@@ -24,6 +24,8 @@ mod simple_query;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 #[cfg(feature = "sqlx")]
+mod sqlx_connection;
+#[cfg(feature = "sqlx")]
 mod sqlx_postgres;
 mod turns;
 mod worker;

@@ -5,13 +5,13 @@
 //! are made in `simple_query.rs`, which `postgres.rs` shares.
 
 use sqlx::{Connection as _, PgConnection, PgPool, Postgres, QueryBuilder, Transaction};
-use svc_sql::sqlx_postgres::{self, acquire, code, run};
 use svc_sql::{Row, Value, with_literals};
 use webhook_verify::Delivery;
 
 use crate::database::within;
 use crate::queue::accepted;
 use crate::simple_query::{self, CLAIM_LOST, COMMIT, CREATE};
+use crate::sqlx_connection::{self, acquire, code, failed, run};
 use crate::worker::Failure;
 use crate::{Accepted, BoxError, Database, Error, Inbox, Isolation, Job, Worker};
 
@@ -53,7 +53,7 @@ impl Inbox<PgPool> {
         delivery: &Delivery,
     ) -> Result<Accepted, Error> {
         let insert = with_literals(&self.insert(), &self.entry(delivery));
-        Ok(accepted(run(tx, insert).await?))
+        Ok(accepted(run(tx, insert).await.map_err(failed)?))
     }
 }
 
@@ -173,7 +173,7 @@ async fn transaction(
         .await?
         .map_err(|error| match code(&error).as_deref() {
             Some(CLAIM_LOST) => Failure::ClaimLost,
-            _ => Error::from(error).into(),
+            _ => failed(error).into(),
         })?;
     write(&mut tx).await?;
     // If it has blocked its thread, its time limit and the stop of the worker come first.
@@ -197,16 +197,17 @@ impl Database for PgPool {
 
     async fn create(&self) -> Result<(), Error> {
         let mut connection = acquire(self).await?;
-        run(connection.get(), CREATE.to_owned()).await?;
+        let created = run(connection.get(), CREATE.to_owned()).await;
+        created.map_err(failed)?;
         connection.give_back();
         Ok(())
     }
 
     async fn query(&self, statement: &str, parameters: Vec<Value>) -> Result<Vec<Row>, Error> {
-        sqlx_postgres::query(self, statement, &parameters).await
+        sqlx_connection::query(self, statement, &parameters).await
     }
 
     async fn execute(&self, statement: &str, parameters: Vec<Value>) -> Result<u64, Error> {
-        sqlx_postgres::execute(self, statement, &parameters).await
+        sqlx_connection::execute(self, statement, &parameters).await
     }
 }
