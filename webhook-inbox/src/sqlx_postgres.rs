@@ -180,7 +180,7 @@ async fn transaction(
     tokio::task::yield_now().await;
     let committed = run(&mut tx, COMMIT.to_owned()).await;
     committed
-        .map_err(|error| simple_query::commit_failed(code(&error).as_deref(), error.into()))?;
+        .map_err(|error| simple_query::commit_failed(code(&error).as_deref(), failed(error)))?;
     // Ends the empty transaction that `COMMIT` has begun.
     drop(tx);
     connection.give_back();
