@@ -18,7 +18,7 @@ const MAX_MESSAGE: usize = 200;
 pub struct NewSend {
     /// The id, 1 to 100 visible ASCII characters.
     pub id: String,
-    /// The identity of the email, such as a checksum of its texts, so that nobody gets it twice.
+    /// Identifies the email, for example by a checksum of its texts: nobody gets the same one twice.
     /// `None` for a test, which does not count.
     pub email: Option<String>,
     /// A name of the email for people, such as its subject.

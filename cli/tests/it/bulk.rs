@@ -1383,6 +1383,31 @@ fn emails_that_are_scheduled_are_cancelled_with_their_job() {
     );
 }
 
+/// `--at` is a time of the service's clock, and so is the time after which it is over.
+#[test]
+fn a_job_is_overdue_by_the_clock_of_the_sandbox() {
+    let home = Home::new();
+    home.file("people.csv", people(0..3));
+    let fault = ["--operation", "emails.send_batch", "--status", "403"];
+    home.sandbox_json(&[&["sandbox", "faults", "add"], &fault[..]].concat());
+    let refused = home.run(&[&SEND[..], &["--yes", "--at", "+2h"]].concat());
+    assert_eq!(refused.code, 4, "{refused:?}");
+
+    let id = refused.json()["job"].as_str().expect("an id").to_owned();
+    home.sandbox_json(&["sandbox", "faults", "remove", "--all"]);
+    home.sandbox_json(&["sandbox", "clock", "advance", "3h"]);
+    for command in ["resume", "work"] {
+        let run = home.run(&["--sandbox", "bulk", command, &id]);
+        assert_eq!(
+            (run.code, &run.error()["code"]),
+            (2, &"job_is_overdue".into()),
+            "{run:?}"
+        );
+    }
+    let sent = home.sandbox_json(&["sandbox", "emails", "list"]);
+    assert_eq!(sent, json!([]));
+}
+
 /// Those that a service could not cancel are cancelled by the same command.
 #[test]
 fn scheduled_emails_whose_cancellation_fails_are_counted() {

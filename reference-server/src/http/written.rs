@@ -76,7 +76,7 @@ where
         let is_awaited = opened.send(head).is_ok();
         if let Some(write) = write.filter(|_| is_awaited) {
             let mut to = BufWriter::with_capacity(PIECE, Pieces(sender));
-            // After an error nobody reads it.
+            // It fails if the client is gone.
             let _ = write(&mut to).and_then(|()| to.flush());
         }
     });

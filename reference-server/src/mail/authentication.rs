@@ -229,6 +229,27 @@ mod tests {
         }
     }
 
+    /// As in most replies that Thunderbird sends, signed in the relaxed form.
+    #[tokio::test]
+    async fn quotes_that_flow_keep_a_signature() {
+        let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("a key");
+        let record = key.record();
+        let records = [(RecordKind::Dkim, "s1._domainkey.sandbox.test", &*record)];
+        let resolver = Resolver::new(testing::zone(&records), None);
+        let source = signed(
+            "From: ada@sandbox.test\nContent-Type: text/plain; format=flowed\n\n\
+             > a long \n> line\nA long \nanswer\n-- \nAda\n",
+        );
+
+        let text = Incoming::parse(&source).text;
+        assert_eq!(
+            text.as_deref(),
+            Some("> a long line\r\nA long answer\r\n-- \r\nAda\r\n")
+        );
+        let found = signatures::verify(&resolver, &Arc::new(source), 0).await;
+        assert_eq!(found.expect("a result").result, DkimVerdict::Pass);
+    }
+
     #[tokio::test]
     async fn no_change_of_what_is_shown_keeps_a_signature() {
         let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("a key");

@@ -137,6 +137,11 @@ fn an_address_that_opts_out_counts_however_it_is_spelt() {
             format!("email,unsubscribed\n\"{spelt}\",yes\na@example.test,no\nb@example.test,no\n");
         let run = send(&home, &rows, &[]);
         assert_eq!((run.code, counts(&run)), (0, [1, 2, 0]), "{spelt} {run:?}");
+
+        let job = run.json()["job"].as_str().expect("an id").to_owned();
+        let report = home.run(&["bulk", "report", &job]).stdout;
+        let is_named = report.contains("an invisible character, U+200B, at position 1");
+        assert_eq!(is_named, spelt.starts_with('\u{200b}'), "{report}");
     }
 
     let run = send(
@@ -309,6 +314,10 @@ fn a_first_line_with_an_address_is_no_header() {
         run.stderr.contains("the first line looks like data"),
         "{run:?}"
     );
+
+    let run = send(&home, "Courriel,Nom\nada@example.test,Ada\n", &[]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.stderr.contains("--column Courriel"), "{run:?}");
 }
 
 #[test]

@@ -145,25 +145,27 @@ fn is_aligned(sender: &DomainName, signer: &DomainName) -> bool {
     sender == signer || is_below(sender, signer) || is_below(signer, sender)
 }
 
-/// A digest of all that a message shows, without white space.
+/// A digest of all that a message shows, without white space. In its text, the marks of quotes do not
+/// count, either: of a line that goes on in the next one (`format=flowed`), because of the space at its
+/// end, only one mark is shown.
 fn content_shown(message: &[u8]) -> Digest {
     let message = Incoming::parse(message);
     let mut digest = Context::new(&SHA256);
-    let mut add = |text: &[u8]| {
-        for word in text.split(u8::is_ascii_whitespace) {
+    let mut add = |text: &[u8], mark: Option<u8>| {
+        for word in text.split(|byte| byte.is_ascii_whitespace() || Some(*byte) == mark) {
             digest.update(word);
         }
         digest.update(b"\0");
     };
 
-    add(message.from.as_bytes());
-    add(message.subject.as_bytes());
-    add(message.text.unwrap_or_default().as_bytes());
-    add(message.html.unwrap_or_default().as_bytes());
+    add(message.from.as_bytes(), None);
+    add(message.subject.as_bytes(), None);
+    add(message.text.unwrap_or_default().as_bytes(), Some(b'>'));
+    add(message.html.unwrap_or_default().as_bytes(), None);
     for file in message.attachments {
-        add(file.filename.unwrap_or_default().as_bytes());
-        add(file.content_type.as_bytes());
-        add(&file.content);
+        add(file.filename.unwrap_or_default().as_bytes(), None);
+        add(file.content_type.as_bytes(), None);
+        add(&file.content, None);
     }
 
     digest.finish()
