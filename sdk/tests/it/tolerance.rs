@@ -329,7 +329,7 @@ async fn a_string_that_was_cut_hides_nothing() {
 #[tokio::test]
 async fn limits_the_number_of_list_items() {
     let max = 1 << 18;
-    for (count, fits) in [(10_000, true), (max + 1, false)] {
+    for (count, fits) in [(max, true), (max + 1, false)] {
         // Long enough that the bound on memory lets them pass.
         let item = format!(r#"{{"note":"{}"}}"#, "a text of some length, ".repeat(5));
         let items = vec![&*item; count].join(",");

@@ -137,18 +137,17 @@ fn hostile_content_is_marked_and_cut_by_every_tool() {
         ("sandbox_requests", json!({"action": "list", "limit": 100})),
         ("sandbox_deliveries", json!({"action": "list"})),
     ];
-    // Of the requests, every fifth: each text has caused several.
-    for (tool, with, step) in [
-        ("sandbox_emails", "story", 1),
-        ("sandbox_messages", "get", 1),
-        ("sandbox_requests", "get", 5),
+    for (tool, with) in [
+        ("sandbox_emails", "story"),
+        ("sandbox_messages", "get"),
+        ("sandbox_requests", "get"),
     ] {
         let listed = client.call(tool, json!({"action": "list", "limit": 100}));
         let items = listed
             .result()
             .as_array()
             .unwrap_or_else(|| panic!("{tool}: {}", listed.text));
-        for item in items.iter().step_by(step) {
+        for item in items {
             reads.push((tool, json!({"action": with, "id": item["id"]})));
         }
     }
